@@ -1,0 +1,207 @@
+//! An open link: reading, coalescing what is superseded at once, keep-alive, closing.
+
+use std::time::Duration;
+
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::{self, Message};
+
+use super::{CloseReason, Timings};
+use crate::protocol::diagnostics::DiagnosticFix;
+use crate::protocol::json_rpc::{EditorMessage, ServerInfo, parse_editor_message};
+use crate::protocol::snapshot::Snapshot;
+
+pub(super) type Socket = WebSocketStream<TcpStream>;
+
+/// Messages read at once before the last selection among them is handed on.
+const BATCH: usize = 256;
+
+/// A peer that does not answer our close frame is not waited for longer.
+const CLOSE_WITHIN: Duration = Duration::from_millis(500);
+
+/// One validated event of an editor.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LinkEvent {
+    /// The selection or the open file changed; superseded ones were dropped.
+    Selection(Snapshot),
+    /// There is no active editor.
+    Cleared,
+    /// The user attached a selection in the editor.
+    Mention(Snapshot),
+    /// The user asked for a fix.
+    DiagnosticFix(DiagnosticFix),
+}
+
+/// Who takes the events of a link.
+pub trait EventSink: Sync {
+    /// Takes one event. Must not block.
+    fn deliver(&self, event: LinkEvent);
+    /// Returns when there is room for more events: a slow receiver slows the editor down instead of filling memory.
+    fn room(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// An open, initialised link to one editor. Dropping it closes the socket without a word; [`Link::close`] is polite.
+pub struct Link {
+    /// Who answered.
+    pub server: ServerInfo,
+    socket: Socket,
+    early: Vec<EditorMessage>,
+    timings: Timings,
+}
+
+impl Link {
+    pub(super) fn new(socket: Socket, server: ServerInfo, early: Vec<EditorMessage>, timings: Timings) -> Self {
+        Self { server, socket, early, timings }
+    }
+
+    /// Hands on events until the link ends. Cancel-safe.
+    pub async fn run(&mut self, sink: &impl EventSink) -> CloseReason {
+        let mut batch = Batch { selection: None, sink };
+        for message in self.early.drain(..) {
+            batch.add(message);
+        }
+        batch.flush();
+        let mut alive = KeepAlive::new(self.timings);
+        loop {
+            let waited = Instant::now();
+            sink.room().await;
+            alive.excuse(waited.elapsed());
+            let first = tokio::select! {
+                message = self.socket.next() => message,
+                () = sleep_until(alive.deadline) => {
+                    match alive.expired() {
+                        Expired::Silent => return CloseReason::Silent,
+                        Expired::PingNow => {
+                            if let Err(error) = self.socket.send(Message::Ping(Vec::new().into())).await {
+                                return error.into();
+                            }
+                        }
+                    }
+                    continue;
+                }
+            };
+            alive.heard();
+            let end = self.read_batch(first, &mut batch);
+            batch.flush();
+            if let Some(reason) = end {
+                return reason;
+            }
+        }
+    }
+
+    /// Everything that has arrived already, so that of many selections only the last one costs more than its parsing.
+    fn read_batch(
+        &mut self,
+        first: Option<Result<Message, tungstenite::Error>>,
+        batch: &mut Batch<'_, impl EventSink>,
+    ) -> Option<CloseReason> {
+        let mut next = first;
+        for left in (0..BATCH).rev() {
+            match next {
+                Some(Ok(Message::Close(frame))) => return Some(CloseReason::Theirs(frame_parts(frame))),
+                Some(Ok(message)) => {
+                    if let Some(Ok(message)) = message_text(&message).map(parse_editor_message) {
+                        batch.add(message);
+                    }
+                }
+                Some(Err(error)) => return Some(error.into()),
+                None => return Some(CloseReason::Theirs(None)),
+            }
+            if left == 0 {
+                break;
+            }
+            next = self.socket.next().now_or_never()?;
+        }
+        None
+    }
+
+    /// Sends a close frame and waits a moment for the editor's.
+    pub async fn close(mut self) {
+        let goodbye = async {
+            // Errors mean that the peer is gone already.
+            let _ = self.socket.close(None).await;
+            while let Some(Ok(_)) = self.socket.next().await {}
+        };
+        let _ = timeout(CLOSE_WITHIN, goodbye).await;
+    }
+}
+
+/// Events of one batch: a selection is held back until something other than a newer one follows it.
+struct Batch<'a, S: EventSink> {
+    selection: Option<LinkEvent>,
+    sink: &'a S,
+}
+
+impl<S: EventSink> Batch<'_, S> {
+    fn add(&mut self, message: EditorMessage) {
+        let event = match message {
+            EditorMessage::Selection(snapshot) => return self.selection = Some(LinkEvent::Selection(snapshot)),
+            EditorMessage::Cleared => return self.selection = Some(LinkEvent::Cleared),
+            EditorMessage::Mention(snapshot) => LinkEvent::Mention(snapshot),
+            EditorMessage::DiagnosticFix(request) => LinkEvent::DiagnosticFix(request),
+            // A repeated answer to `initialize` says nothing new.
+            EditorMessage::Initialized(_) | EditorMessage::Refused { .. } => return,
+        };
+        self.flush();
+        self.sink.deliver(event);
+    }
+
+    fn flush(&mut self) {
+        if let Some(selection) = self.selection.take() {
+            self.sink.deliver(selection);
+        }
+    }
+}
+
+/// When to ping, and when a peer counts as gone.
+struct KeepAlive {
+    timings: Timings,
+    deadline: Instant,
+    pinged: bool,
+}
+
+enum Expired {
+    PingNow,
+    Silent,
+}
+
+impl KeepAlive {
+    fn new(timings: Timings) -> Self {
+        Self { timings, deadline: Instant::now() + timings.ping_every, pinged: false }
+    }
+
+    /// Anything the peer sends proves that it is alive.
+    fn heard(&mut self) {
+        *self = Self::new(self.timings);
+    }
+
+    /// Time in which we did not listen is not the peer's silence.
+    fn excuse(&mut self, time: Duration) {
+        self.deadline += time;
+    }
+
+    fn expired(&mut self) -> Expired {
+        if self.pinged {
+            return Expired::Silent;
+        }
+        self.pinged = true;
+        self.deadline = Instant::now() + self.timings.pong_within;
+        Expired::PingNow
+    }
+}
+
+/// Text of a message; binary ones count where they are UTF-8.
+pub(super) fn message_text(message: &Message) -> Option<&str> {
+    match message {
+        Message::Text(text) => Some(text.as_str()),
+        Message::Binary(bytes) => std::str::from_utf8(bytes).ok(),
+        _ => None,
+    }
+}
+
+pub(super) fn frame_parts(frame: Option<CloseFrame>) -> Option<(u16, String)> {
+    frame.map(|frame| (frame.code.into(), frame.reason.to_string()))
+}

@@ -1,0 +1,140 @@
+//! Opening a link: socket, upgrade, `initialize`, all under one time limit. Protocol: "Authentication", "Handshake".
+
+use tokio::net::TcpStream;
+use tokio_tungstenite::client_async_with_config;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::{HeaderValue, Request};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, Message};
+
+use super::link::{Link, Socket};
+use super::{CloseReason, ConnectError, Timings};
+use crate::discovery::{Candidate, Standing, read_lock};
+use crate::env::Env;
+use crate::host::{self, Facts, Networking, authority};
+use crate::protocol::json_rpc::{EditorMessage, InitializeParams, initialize_request, parse_editor_message};
+use crate::protocol::{MAX_MESSAGE_BYTES, TOKEN_HEADER};
+
+/// Where to dial, and the secret for it.
+///
+/// Not `Debug`: it carries the token.
+#[derive(Clone)]
+pub struct Target {
+    /// Hosts in the order to try.
+    pub hosts: Vec<String>,
+    /// Port of the server.
+    pub port: u16,
+    /// Secret for the upgrade header.
+    pub token: String,
+}
+
+impl Target {
+    /// Reads the candidate's lock file again, for the token as it is now. Blocks on a small file.
+    pub fn of(env: &Env, candidate: &Candidate) -> Result<Self, ConnectError> {
+        if candidate.standing != Standing::Usable {
+            return Err(ConnectError::NotUsable(candidate.reason.clone()));
+        }
+        let lock = read_lock(&candidate.id)?;
+        let hosts = host::resolve(&Facts {
+            override_host: env.var("PI_X_IDE_HOST_OVERRIDE"),
+            networking: Networking::Native,
+            gateway: None,
+            lock_host: &lock.host,
+            running_in_windows: lock.running_in_windows,
+        })
+        .map_err(|_| ConnectError::HostRefused(lock.host))?;
+        Ok(Self { hosts, port: lock.port, token: lock.auth_token })
+    }
+
+    fn first_authority(&self) -> String {
+        self.hosts.first().map_or_else(String::new, |host| authority(host, self.port))
+    }
+}
+
+/// Opens a link and waits for the answer to `initialize`. Dropping the future closes the socket.
+///
+/// No proxy variable is looked at: the socket is ours.
+pub async fn open(target: &Target, hello: &InitializeParams, timings: Timings) -> Result<Link, ConnectError> {
+    let attempt = async {
+        let (socket, authority) = dial(target).await?;
+        let socket = upgrade(socket, target, &authority).await?;
+        initialize(socket, hello, timings).await
+    };
+    tokio::time::timeout(timings.connect, attempt)
+        .await
+        .unwrap_or_else(|_| Err(ConnectError::Timeout { authority: target.first_authority(), within: timings.connect }))
+}
+
+async fn dial(target: &Target) -> Result<(TcpStream, String), ConnectError> {
+    let mut refusal = None;
+    for host in &target.hosts {
+        let authority = authority(host, target.port);
+        match TcpStream::connect((host.as_str(), target.port)).await {
+            Ok(socket) => {
+                // Latency counts and messages are small; a kernel that refuses costs some milliseconds only.
+                let _ = socket.set_nodelay(true);
+                return Ok((socket, authority));
+            }
+            Err(source) => refusal = Some(ConnectError::Unreachable { authority, source }),
+        }
+    }
+    Err(refusal.unwrap_or_else(|| ConnectError::HostRefused(String::new())))
+}
+
+async fn upgrade(socket: TcpStream, target: &Target, authority: &str) -> Result<Socket, ConnectError> {
+    let request = upgrade_request(&target.token, authority)?;
+    let config =
+        WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE_BYTES)).max_frame_size(Some(MAX_MESSAGE_BYTES));
+    match client_async_with_config(request, socket, Some(config)).await {
+        Ok((socket, _)) => Ok(socket),
+        Err(tungstenite::Error::Http(response)) => Err(ConnectError::Refused { status: response.status().as_u16() }),
+        Err(tungstenite::Error::Io(error)) => Err(ConnectError::Closed(CloseReason::Broken(error.to_string()))),
+        Err(error) if is_early_close(&error) => Err(ConnectError::Closed(CloseReason::from(error))),
+        Err(error) => Err(ConnectError::Handshake { authority: authority.to_owned(), source: Box::new(error) }),
+    }
+}
+
+fn is_early_close(error: &tungstenite::Error) -> bool {
+    use tungstenite::error::ProtocolError;
+    let closed = matches!(error, tungstenite::Error::ConnectionClosed | tungstenite::Error::AlreadyClosed);
+    closed || matches!(error, tungstenite::Error::Protocol(ProtocolError::HandshakeIncomplete))
+}
+
+fn upgrade_request(token: &str, authority: &str) -> Result<Request<()>, ConnectError> {
+    let invalid = |source| ConnectError::Handshake { authority: authority.to_owned(), source: Box::new(source) };
+    let mut request = format!("ws://{authority}/").into_client_request().map_err(invalid)?;
+    let mut token = HeaderValue::from_str(token).map_err(|error| invalid(error.into()))?;
+    token.set_sensitive(true);
+    request.headers_mut().insert(TOKEN_HEADER, token);
+    Ok(request)
+}
+
+async fn initialize(mut socket: Socket, hello: &InitializeParams, timings: Timings) -> Result<Link, ConnectError> {
+    use futures_util::{SinkExt, StreamExt};
+
+    let request = Message::text(initialize_request(hello));
+    socket.send(request).await.map_err(|error| ConnectError::Closed(error.into()))?;
+    let mut early = Vec::new();
+    loop {
+        let message = match socket.next().await {
+            Some(Ok(Message::Close(frame))) => {
+                return Err(ConnectError::Closed(CloseReason::Theirs(super::link::frame_parts(frame))));
+            }
+            Some(Ok(message)) => message,
+            Some(Err(error)) => return Err(ConnectError::Closed(error.into())),
+            None => return Err(ConnectError::Closed(CloseReason::Theirs(None))),
+        };
+        match super::link::message_text(&message).map(parse_editor_message) {
+            Some(Ok(EditorMessage::Initialized(result))) if result.is_our_version() => {
+                return Ok(Link::new(socket, result.server, early, timings));
+            }
+            Some(Ok(EditorMessage::Initialized(result))) => {
+                return Err(ConnectError::ProtocolVersion(result.protocol_version.to_string()));
+            }
+            Some(Ok(EditorMessage::Refused { message })) => return Err(ConnectError::InitializeRefused(message)),
+            // An editor may publish before it answers.
+            Some(Ok(message)) => early.push(message),
+            Some(Err(_)) | None => {}
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! An explicit snapshot of everything outside that decides behaviour: environment, home, platform, clock.
+//!
+//! Taken once per call at the edge; every other module gets `&Env` and reads nothing global.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest, Sha256};
+
+use crate::paths::{Host, Os, Wsl};
+use crate::protocol::snapshot::hex;
+
+/// Environment, home folder, platform and clock of this process, at the time it was taken.
+#[derive(Debug, Clone)]
+pub struct Env {
+    /// Environment variables whose name and value are Unicode.
+    pub vars: HashMap<String, String>,
+    /// Home folder of the user.
+    pub home: Option<PathBuf>,
+    /// What path rules depend on.
+    pub host: Host,
+    /// 16 hex digits that name this machine, where it has a machine id.
+    pub host_id: Option<String>,
+    /// Time source.
+    pub clock: Clock,
+}
+
+/// Time source; fixed in tests.
+#[derive(Debug, Clone, Copy)]
+pub enum Clock {
+    /// The system's.
+    System,
+    /// Always this time.
+    Fixed(SystemTime),
+}
+
+impl Env {
+    /// Takes the snapshot: variables, home, and a few small files (`/proc/version`, `/etc/machine-id`).
+    pub fn current() -> Self {
+        let vars: HashMap<_, _> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let wsl = detect_wsl(&vars);
+        let host = Host { os: current_os(), wsl };
+        Self { vars, home: std::env::home_dir(), host, host_id: host_id(), clock: Clock::System }
+    }
+
+    /// A variable's value with blanks cut off; unset and blank are the same.
+    pub fn var(&self, name: &str) -> Option<&str> {
+        self.vars.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// Whether a variable is one of `0`, `false`, `off`, `no` (any case).
+    pub fn is_switched_off(&self, name: &str) -> bool {
+        self.var(name).is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "0" | "false" | "off" | "no"))
+    }
+
+    /// Present time.
+    pub fn now(&self) -> SystemTime {
+        match self.clock {
+            Clock::System => SystemTime::now(),
+            Clock::Fixed(time) => time,
+        }
+    }
+
+    /// Present time in milliseconds since the epoch.
+    pub fn now_ms(&self) -> u64 {
+        millis(self.now())
+    }
+
+    /// `~/.pi/pi-x-ide`, the folder of locks and configuration.
+    pub fn own_dir(&self) -> Option<PathBuf> {
+        self.home.as_ref().map(|home| home.join(".pi").join("pi-x-ide"))
+    }
+
+    /// `~/.pi/pi-x-ide/lock`. Protocol: "Lock files".
+    pub fn lock_dir(&self) -> Option<PathBuf> {
+        self.own_dir().map(|dir| dir.join("lock"))
+    }
+
+    /// Adds variables of the global configuration; the real environment wins.
+    pub fn with_defaults(mut self, defaults: &HashMap<String, String>) -> Self {
+        for (name, value) in defaults {
+            self.vars.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        self
+    }
+}
+
+/// Milliseconds since the epoch; 0 before it.
+pub fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn current_os() -> Os {
+    match std::env::consts::OS {
+        "windows" => Os::Windows,
+        "macos" => Os::MacOs,
+        _ => Os::Linux,
+    }
+}
+
+fn detect_wsl(vars: &HashMap<String, String>) -> Option<Wsl> {
+    let named = vars.get("WSL_DISTRO_NAME");
+    let in_wsl = named.is_some() || vars.contains_key("WSL_INTEROP") || kernel_is_wsl();
+    in_wsl.then(|| Wsl { distro: named.cloned().unwrap_or_default(), automount_root: "/mnt".into() })
+}
+
+fn kernel_is_wsl() -> bool {
+    std::fs::read_to_string("/proc/version").is_ok_and(|version| {
+        let version = version.to_lowercase();
+        version.contains("microsoft") || version.contains("wsl")
+    })
+}
+
+/// Hashed, so that the machine id itself does not leave the machine with a synced home folder.
+fn host_id() -> Option<String> {
+    let id = ["/etc/machine-id", "/var/lib/dbus/machine-id"].iter().find_map(|file| {
+        let id = std::fs::read_to_string(file).ok()?;
+        Some(id.trim().to_owned()).filter(|id| !id.is_empty())
+    })?;
+    Some(hex(&Sha256::digest(format!("pi-x-ide host {id}"))[..8]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_real_environment_wins_over_defaults() {
+        let mut env = Env::current();
+        env.vars.insert("PI_X_IDE_A".into(), " real ".into());
+        let defaults = [("PI_X_IDE_A", "file"), ("PI_X_IDE_B", "file")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        let env = env.with_defaults(&HashMap::from(defaults));
+        assert_eq!((env.var("PI_X_IDE_A"), env.var("PI_X_IDE_B")), (Some("real"), Some("file")));
+    }
+
+    #[test]
+    fn host_id_has_sixteen_digits() {
+        let ours = host_id();
+        assert!(ours.is_none_or(|id| id.len() == 16 && id.bytes().all(|b| b.is_ascii_hexdigit())));
+    }
+}

@@ -1,0 +1,23 @@
+//! Everything that pi-x-ide does, without N-API and without global state.
+//!
+//! Data flows one way: `env → discovery → connection → follow → (the addon) → (the extension) → pi`.
+//! `protocol`, `paths`, `escape` and `width` are leaves. Nothing points back.
+
+mod blocking;
+pub mod config;
+pub mod connection;
+pub mod context;
+pub mod discovery;
+pub mod env;
+pub mod escape;
+pub mod events;
+pub mod follow;
+pub mod host;
+pub mod mailbox;
+pub mod paths;
+mod process;
+pub mod protocol;
+pub mod server;
+mod trusted;
+mod watch;
+pub mod width;

@@ -1,0 +1,229 @@
+//! Writing, refreshing and removing the server's own lock file. Protocol: "Lock files", rules for writers.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, interval_at, sleep};
+
+use super::ServerError;
+use crate::blocking::blocking;
+use crate::env::millis;
+use crate::protocol::PROTOCOL_VERSION;
+use crate::protocol::lock_file::OwnLock;
+use crate::trusted::{Distrust, TrustedDir};
+use crate::watch::LockFolderWatch;
+
+/// Somebody who removes the file again and again is not answered faster than this.
+const RESTORE_EVERY: Duration = Duration::from_secs(1);
+
+/// What the lock file says, and where.
+pub(super) struct NewLock {
+    pub(super) folder: PathBuf,
+    pub(super) ide: String,
+    pub(super) name: String,
+    pub(super) port: u16,
+    pub(super) token: String,
+    pub(super) workspace_folders: Vec<String>,
+    pub(super) running_in_windows: bool,
+    pub(super) host_id: Option<String>,
+    pub(super) heartbeat: Duration,
+}
+
+/// What a refresh changes besides the time.
+pub(super) enum Change {
+    WorkspaceFolders(Vec<String>),
+    Focused,
+}
+
+/// Handle of the one task that owns the file, so that writes never overlap and happen in the order of the calls.
+pub(super) struct LockWriter {
+    path: PathBuf,
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+enum Order {
+    Refresh(Change, oneshot::Sender<Result<(), ServerError>>),
+    Remove(oneshot::Sender<()>),
+}
+
+impl LockWriter {
+    /// Writes the file for the first time and keeps it fresh from then on.
+    pub(super) async fn start(new: NewLock) -> Result<Self, ServerError> {
+        let now = rfc3339(SystemTime::now());
+        let lock = OwnLock {
+            version: PROTOCOL_VERSION,
+            ide: new.ide,
+            name: new.name,
+            transport: "ws",
+            host: "127.0.0.1".into(),
+            port: new.port,
+            auth_token: new.token,
+            workspace_folders: new.workspace_folders,
+            pid: std::process::id(),
+            running_in_windows: new.running_in_windows,
+            created_at: now.clone(),
+            updated_at: now,
+            host_id: new.host_id,
+            focused_at: None,
+        };
+        let file = OwnFile { path: new.folder.join(lock.file_name()), folder: new.folder, lock };
+        file.write().await?;
+        let (orders, inbox) = mpsc::unbounded_channel();
+        let path = file.path.clone();
+        tokio::spawn(keep_fresh(file, inbox, new.heartbeat));
+        Ok(Self { path, orders })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the file anew; returns when it is written.
+    pub(super) async fn refresh(&self, change: Change) -> Result<(), ServerError> {
+        let (reply, done) = oneshot::channel();
+        self.orders.send(Order::Refresh(change, reply)).map_err(|_| ServerError::Closed)?;
+        done.await.unwrap_or(Err(ServerError::Closed))
+    }
+
+    /// Removes the file after every refresh that was accepted before.
+    pub(super) async fn remove(&self) {
+        let (reply, done) = oneshot::channel();
+        if self.orders.send(Order::Remove(reply)).is_ok() {
+            // The task ends only by a removal, so an error means that it was done already.
+            let _ = done.await;
+        }
+    }
+}
+
+/// Ends with a removal, or without one when the handle is dropped.
+async fn keep_fresh(mut file: OwnFile, mut orders: mpsc::UnboundedReceiver<Order>, heartbeat: Duration) {
+    let mut beat = interval_at(Instant::now() + heartbeat, heartbeat);
+    let mut watch = LockFolderWatch::new(file.folder.clone());
+    loop {
+        watch.arm();
+        let order = tokio::select! {
+            order = orders.recv() => order,
+            _ = beat.tick() => {
+                // The next beat tries again; a reader keeps the old file while this process lives.
+                let _ = file.write().await;
+                continue;
+            }
+            () = watch.changed() => {
+                if file.is_missing().await {
+                    let _ = file.write().await;
+                    sleep(RESTORE_EVERY).await;
+                }
+                continue;
+            }
+        };
+        match order {
+            Some(Order::Refresh(change, reply)) => {
+                file.apply(change);
+                // A caller that does not wait does not need the outcome.
+                let _ = reply.send(file.write().await);
+            }
+            Some(Order::Remove(reply)) => {
+                file.remove().await;
+                let _ = reply.send(());
+                return;
+            }
+            None => return,
+        }
+    }
+}
+
+/// The file and what it says.
+#[derive(Clone)]
+struct OwnFile {
+    folder: PathBuf,
+    path: PathBuf,
+    lock: OwnLock,
+}
+
+impl OwnFile {
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::WorkspaceFolders(folders) => self.lock.workspace_folders = folders,
+            Change::Focused => self.lock.focused_at = Some(millis(SystemTime::now())),
+        }
+    }
+
+    async fn write(&self) -> Result<(), ServerError> {
+        let mut file = self.clone();
+        file.lock.updated_at = rfc3339(SystemTime::now());
+        blocking(move || file.write_now()).await.unwrap_or(Err(ServerError::Closed))
+    }
+
+    fn write_now(&self) -> Result<(), ServerError> {
+        prepare_folder(&self.folder)?;
+        let write = || -> io::Result<()> {
+            // Unique, exclusive, 0600; gone again if anything fails.
+            let mut temporary = tempfile::Builder::new().prefix(".lock-").suffix(".tmp").tempfile_in(&self.folder)?;
+            temporary.write_all(self.lock.to_text().as_bytes())?;
+            temporary.as_file().sync_all()?;
+            persist(temporary, &self.path)
+        };
+        write().map_err(|source| ServerError::Write { path: self.path.clone(), source })
+    }
+
+    async fn is_missing(&self) -> bool {
+        let path = self.path.clone();
+        blocking(move || matches!(path.try_exists(), Ok(false))).await.unwrap_or(false)
+    }
+
+    async fn remove(&self) {
+        let path = self.path.clone();
+        // Gone already is as good.
+        let _ = blocking(move || std::fs::remove_file(path)).await;
+    }
+}
+
+/// Windows refuses to replace a file that anybody has open just now, so some tries are worth it there.
+fn persist(mut temporary: tempfile::NamedTempFile, path: &Path) -> io::Result<()> {
+    let mut tries = if cfg!(windows) { 6 } else { 1 };
+    loop {
+        tries -= 1;
+        match temporary.persist(path) {
+            Ok(_) => return Ok(()),
+            Err(refused) if tries == 0 => return Err(refused.error),
+            Err(refused) => {
+                temporary = refused.file;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+/// Makes the folder, private, and checks that nobody else can write it.
+fn prepare_folder(folder: &Path) -> Result<(), ServerError> {
+    let refused = |source: Distrust| ServerError::Folder { folder: folder.to_owned(), source };
+    make_private(folder).map_err(|error| refused(Distrust::Io(error)))?;
+    TrustedDir::open_dir(folder).map(drop).map_err(refused)
+}
+
+#[cfg(unix)]
+fn make_private(folder: &Path) -> io::Result<()> {
+    use std::fs::{DirBuilder, Permissions, set_permissions, symlink_metadata};
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let found = symlink_metadata(folder)?;
+    // An older version may have made it with the user's umask.
+    let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+    if is_ours && found.mode() & 0o077 != 0 {
+        // A file system without such bits refuses; the check that follows knows those.
+        let _ = set_permissions(folder, Permissions::from_mode(0o700));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn make_private(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder)
+}
+
+fn rfc3339(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string()
+}

@@ -1,0 +1,292 @@
+//! Opening folders and files that carry a token, without trusting a name: no link in the last component, own user,
+//! no group or other write, a size cap. A pipe or device cannot hang a reader.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Why a folder or file is not read. Each one is a sentence about "it".
+#[derive(Debug, thiserror::Error)]
+pub enum Distrust {
+    /// Not there; for a folder that is no fault.
+    #[error("does not exist")]
+    Missing,
+    /// A link, folder, pipe, socket or device.
+    #[error("is not a regular {expected}")]
+    WrongType {
+        /// `file` or `folder`.
+        expected: &'static str,
+    },
+    /// Of another user.
+    #[error("belongs to another user")]
+    WrongOwner,
+    /// Others could put files in it.
+    #[error("can be written by other users (mode {mode:03o}); remove that with chmod go-w")]
+    Writable {
+        /// Permission bits.
+        mode: u32,
+    },
+    /// Over the cap.
+    #[error("is larger than {cap} bytes")]
+    TooLarge {
+        /// The cap in bytes.
+        cap: u64,
+    },
+    /// Not UTF-8.
+    #[error("is not UTF-8 text")]
+    NotText,
+    /// Anything else the operating system says.
+    #[error("cannot be read: {0}")]
+    Io(#[source] io::Error),
+}
+
+impl From<io::Error> for Distrust {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::NotFound { Self::Missing } else { Self::Io(error) }
+    }
+}
+
+/// Text of a trusted file and which file it was.
+#[derive(Debug)]
+pub struct TrustedText {
+    /// Its content.
+    pub text: String,
+    /// Last change.
+    pub modified: SystemTime,
+    id: FileId,
+}
+
+/// A folder that passed the checks, held open so that it cannot be swapped.
+#[derive(Debug)]
+pub struct TrustedDir {
+    path: PathBuf,
+    #[cfg(unix)]
+    fd: std::os::fd::OwnedFd,
+}
+
+impl TrustedDir {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Names of its entries that are UTF-8, in no order.
+    pub fn names(&self) -> Result<Vec<String>, Distrust> {
+        let entries = std::fs::read_dir(&self.path)?;
+        Ok(entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
+    }
+
+    /// Removes a file if it is still the one that was read.
+    pub fn remove_if_unchanged(&self, name: &str, read: &TrustedText) -> io::Result<bool> {
+        match self.open(name) {
+            Ok((_, id, modified)) if id == read.id && modified == read.modified => {
+                std::fs::remove_file(self.path.join(name)).map(|()| true)
+            }
+            Ok(_) | Err(Distrust::Missing) => Ok(false),
+            Err(Distrust::Io(error)) => Err(error),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Reads a file of at most `cap` bytes.
+    pub fn read(&self, name: &str, cap: u64) -> Result<TrustedText, Distrust> {
+        let (file, id, modified) = self.open(name)?;
+        let mut bytes = Vec::new();
+        // One more than allowed, since a file may grow while it is read.
+        file.take(cap + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > cap {
+            return Err(Distrust::TooLarge { cap });
+        }
+        let text = String::from_utf8(bytes).map_err(|_| Distrust::NotText)?;
+        Ok(TrustedText { text, modified, id })
+    }
+}
+
+#[cfg(unix)]
+mod platform {
+    use std::fs::File;
+    use std::path::Path;
+    use std::time::SystemTime;
+
+    use rustix::fs::{self, FileType, Mode, OFlags, Stat};
+    use rustix::io::Errno;
+    use rustix::process::geteuid;
+
+    use super::{Distrust, TrustedDir};
+
+    pub(super) type FileId = (u64, u64);
+
+    impl TrustedDir {
+        /// Opens a folder of this user that nobody else can write.
+        pub fn open_dir(path: &Path) -> Result<Self, Distrust> {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let fd = fs::open(path, flags, Mode::empty()).map_err(|error| refusal(error, "folder"))?;
+            let stat = fs::fstat(&fd).map_err(std::io::Error::from)?;
+            check_owner(&stat)?;
+            let mode = stat.st_mode & 0o777;
+            // Windows drives show every folder as 0777, whoever may write there.
+            if mode & 0o022 != 0 && has_permission_bits(&fd) {
+                return Err(Distrust::Writable { mode });
+            }
+            Ok(Self { path: path.to_owned(), fd })
+        }
+
+        pub(super) fn open(&self, name: &str) -> Result<(File, FileId, SystemTime), Distrust> {
+            // Without O_NONBLOCK the open of a pipe would wait for a writer.
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let fd = fs::openat(&self.fd, name, flags, Mode::empty()).map_err(|error| refusal(error, "file"))?;
+            let stat = fs::fstat(&fd).map_err(std::io::Error::from)?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+                return Err(Distrust::WrongType { expected: "file" });
+            }
+            check_owner(&stat)?;
+            let file = File::from(fd);
+            let modified = file.metadata()?.modified()?;
+            Ok((file, (stat.st_dev as u64, stat.st_ino as u64), modified))
+        }
+    }
+
+    fn check_owner(stat: &Stat) -> Result<(), Distrust> {
+        if stat.st_uid == geteuid().as_raw() { Ok(()) } else { Err(Distrust::WrongOwner) }
+    }
+
+    fn refusal(error: Errno, expected: &'static str) -> Distrust {
+        match error {
+            // What O_NOFOLLOW and O_DIRECTORY answer for a link, a file in place of a folder, a socket.
+            Errno::LOOP | Errno::MLINK | Errno::NOTDIR | Errno::NXIO => Distrust::WrongType { expected },
+            error => std::io::Error::from(error).into(),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn has_permission_bits(fd: &std::os::fd::OwnedFd) -> bool {
+        const V9FS_MAGIC: u64 = 0x0102_1997;
+        const DRVFS_MAGIC: u64 = 0x5346_4846;
+        let magic = fs::fstatfs(fd).map(|stat| stat.f_type as u64);
+        !matches!(magic, Ok(V9FS_MAGIC | DRVFS_MAGIC))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn has_permission_bits(_: &std::os::fd::OwnedFd) -> bool {
+        true
+    }
+}
+
+#[cfg(not(unix))]
+mod platform {
+    use std::fs::{self, File};
+    use std::path::Path;
+    use std::time::SystemTime;
+
+    use super::{Distrust, TrustedDir};
+
+    pub(super) type FileId = u64;
+
+    impl TrustedDir {
+        /// Opens a folder. Profiles of Windows are private by their access lists, so only its type is checked.
+        pub fn open_dir(path: &Path) -> Result<Self, Distrust> {
+            if !fs::symlink_metadata(path)?.is_dir() {
+                return Err(Distrust::WrongType { expected: "folder" });
+            }
+            Ok(Self { path: path.to_owned() })
+        }
+
+        pub(super) fn open(&self, name: &str) -> Result<(File, FileId, SystemTime), Distrust> {
+            let path = self.path.join(name);
+            if !fs::symlink_metadata(&path)?.is_file() {
+                return Err(Distrust::WrongType { expected: "file" });
+            }
+            let file = File::open(&path)?;
+            let metadata = file.metadata()?;
+            Ok((file, metadata.len(), metadata.modified()?))
+        }
+    }
+}
+
+use platform::FileId;
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn read(dir: &Path, name: &str) -> Result<TrustedText, Distrust> {
+        TrustedDir::open_dir(dir)?.read(name, 100)
+    }
+
+    #[test]
+    fn links_folders_and_pipes_are_no_files() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("real"), "x").unwrap();
+        symlink(dir.path().join("real"), dir.path().join("link")).unwrap();
+        fs::create_dir(dir.path().join("folder")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            dir.path().join("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        assert_eq!(read(dir.path(), "real").unwrap().text, "x");
+        for name in ["link", "folder", "pipe"] {
+            assert!(matches!(read(dir.path(), name), Err(Distrust::WrongType { .. })), "{name}");
+        }
+        assert!(matches!(read(dir.path(), "absent"), Err(Distrust::Missing)));
+    }
+
+    #[test]
+    fn size_and_encoding_are_checked() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("big"), [b'x'; 101]).unwrap();
+        fs::write(dir.path().join("latin1"), [0xe9]).unwrap();
+        assert!(matches!(read(dir.path(), "big"), Err(Distrust::TooLarge { cap: 100 })));
+        assert!(matches!(read(dir.path(), "latin1"), Err(Distrust::NotText)));
+    }
+
+    #[test]
+    fn shared_and_linked_folders_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let shared = dir.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(TrustedDir::open_dir(&shared), Err(Distrust::Writable { mode: 0o777 })));
+        symlink(&shared, dir.path().join("link")).unwrap();
+        fs::write(dir.path().join("file"), "").unwrap();
+        for name in ["link", "file"] {
+            let opened = TrustedDir::open_dir(&dir.path().join(name));
+            assert!(matches!(opened, Err(Distrust::WrongType { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn files_and_folders_of_another_user_are_refused() {
+        if !rustix::process::geteuid().is_root() {
+            return; // only root can make a file of another user
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("theirs");
+        fs::write(&file, "x").unwrap();
+        std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
+        assert!(matches!(read(dir.path(), "theirs"), Err(Distrust::WrongOwner)));
+        std::os::unix::fs::chown(dir.path(), Some(12345), None).unwrap();
+        assert!(matches!(TrustedDir::open_dir(dir.path()), Err(Distrust::WrongOwner)));
+    }
+
+    #[test]
+    fn only_the_file_that_was_read_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.lock");
+        fs::write(&file, "old").unwrap();
+        let trusted = TrustedDir::open_dir(dir.path()).unwrap();
+        let old = trusted.read("a.lock", 100).unwrap();
+        fs::write(dir.path().join("new"), "new").unwrap();
+        fs::rename(dir.path().join("new"), &file).unwrap();
+        assert!(!trusted.remove_if_unchanged("a.lock", &old).unwrap());
+        let new = trusted.read("a.lock", 100).unwrap();
+        assert!(trusted.remove_if_unchanged("a.lock", &new).unwrap());
+        assert!(!file.exists());
+    }
+}
