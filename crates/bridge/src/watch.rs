@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::event::ModifyKind;
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -21,7 +23,14 @@ const SETTLE: Duration = Duration::from_millis(15);
 pub(crate) struct LockFolderWatch {
     folder: PathBuf,
     changed: Arc<Notify>,
-    watched: Option<(PathBuf, RecommendedWatcher)>,
+    watched: Option<Watched>,
+}
+
+struct Watched {
+    path: PathBuf,
+    /// The folder of this path was removed or renamed, even if there is another one by now.
+    gone: Arc<AtomicBool>,
+    _watcher: RecommendedWatcher,
 }
 
 impl LockFolderWatch {
@@ -29,12 +38,19 @@ impl LockFolderWatch {
         Self { folder, changed: Arc::new(Notify::new()), watched: None }
     }
 
-    /// Starts watching what exists now. To be called before a scan, so that nothing falls between the two.
-    pub(crate) fn arm(&mut self) {
-        let Some(target) = nearest_existing(&self.folder) else { return self.watched = None };
-        if self.watched.as_ref().is_none_or(|(watched, _)| watched != target) {
-            self.watched = self.watch(target).ok().map(|watcher| (target.to_owned(), watcher));
+    /// Watches what exists now; to be called before a look at the folder, so that nothing falls between the two. True
+    /// when it has just begun to watch: what happened before was not seen.
+    pub(crate) fn arm(&mut self) -> bool {
+        let target = nearest_existing(&self.folder);
+        let is_watched =
+            |watched: &Watched| Some(watched.path.as_path()) == target && !watched.gone.load(Ordering::Relaxed);
+        if self.watched.as_ref().is_some_and(is_watched) {
+            return false;
         }
+        // Dropped first, since two watches of one folder share a descriptor that the first one would take along.
+        self.watched = None;
+        self.watched = target.and_then(|target| self.watch(target).ok());
+        true
     }
 
     /// Waits for a change since the last call, or for the next poll.
@@ -46,24 +62,71 @@ impl LockFolderWatch {
         }
     }
 
-    fn watch(&self, target: &Path) -> notify::Result<RecommendedWatcher> {
+    fn watch(&self, target: &Path) -> notify::Result<Watched> {
+        let gone = Arc::new(AtomicBool::new(false));
         let (changed, folder) = (Arc::clone(&self.changed), self.folder.clone());
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| concerns(&event, &folder)) {
+        let (path, is_gone) = (target.to_owned(), Arc::clone(&gone));
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            let Ok(event) = event else { return };
+            if is_end_of(&event, &path) {
+                is_gone.store(true, Ordering::Relaxed);
+            }
+            if concerns(&event, &folder) {
                 changed.notify_one();
             }
         })?;
         watcher.watch(target, RecursiveMode::NonRecursive)?;
-        Ok(watcher)
+        Ok(Watched { path: target.to_owned(), gone, _watcher: watcher })
     }
 }
 
+fn is_end_of(event: &Event, watched: &Path) -> bool {
+    let ends = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+    ends && event.paths.iter().any(|path| path == watched)
+}
+
 /// Reading the folder makes access events of its own, and a folder above it has a life of its own.
-fn concerns(event: &notify::Event, folder: &Path) -> bool {
+fn concerns(event: &Event, folder: &Path) -> bool {
     let related = |path: &PathBuf| path.starts_with(folder) || folder.starts_with(path);
     !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(related))
 }
 
 fn nearest_existing(folder: &Path) -> Option<&Path> {
     folder.ancestors().find(|path| path.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    async fn sees(watch: &LockFolderWatch) -> bool {
+        timeout(Duration::from_secs(1), watch.changed()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn a_folder_is_watched_before_it_exists_and_after_it_was_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("a/lock");
+        let mut watch = LockFolderWatch::new(folder.clone());
+        assert!(watch.arm());
+        fs::create_dir_all(&folder).unwrap();
+        assert!(sees(&watch).await, "created");
+        assert!(watch.arm());
+        assert!(!watch.arm());
+        for round in 0..2 {
+            fs::write(folder.join("x.lock"), "").unwrap();
+            assert!(sees(&watch).await, "written in round {round}");
+            fs::remove_dir_all(home.path().join("a")).unwrap();
+            fs::create_dir_all(&folder).unwrap();
+            assert!(sees(&watch).await, "replaced in round {round}");
+            watch.arm();
+        }
+        fs::write(home.path().join("other"), "").unwrap();
+        fs::read_dir(&folder).unwrap().for_each(drop);
+        while sees(&watch).await {}
+    }
 }

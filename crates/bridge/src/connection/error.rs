@@ -12,7 +12,7 @@ use crate::discovery::LockGone;
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The lock file cannot be read any more.
-    #[error("{0}")]
+    #[error(transparent)]
     Lock(#[from] LockGone),
     /// The candidate cannot be dialled, see its reason.
     #[error("the editor {0}")]

@@ -141,5 +141,6 @@ fn may_delete(env: &Env, entry: &Entry) -> bool {
     same_machine && env.var("PI_X_IDE_HOST_OVERRIDE").is_none()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;

@@ -1,1 +1,196 @@
+//! Scans of real folders.
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::*;
+
+const DEAD_PID: u64 = i32::MAX as u64;
+
+struct Machine {
+    home: tempfile::TempDir,
+    env: Arc<Env>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env { home: Some(home.path().to_owned()), vars: HashMap::new(), ..Env::current() };
+        let machine = Self { home, env: Arc::new(env) };
+        fs::create_dir_all(machine.folder()).unwrap();
+        machine
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.home.path().join(".pi/pi-x-ide/lock")
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn lock(&self, name: &str, changes: Value) -> PathBuf {
+        let mut lock = json!({
+            "version": 1, "ide": "vscode", "name": "VS Code", "transport": "ws", "host": "127.0.0.1", "port": 9,
+            "authToken": "secret", "workspaceFolders": ["/w/app"], "pid": std::process::id(),
+        });
+        lock.as_object_mut().unwrap().extend(changes.as_object().cloned().unwrap());
+        self.write(name, lock.to_string())
+    }
+
+    async fn all(&self, cwd: &str) -> Vec<Candidate> {
+        discover(&self.env, cwd, &Options { all: true, ..Options::default() }).await
+    }
+
+    async fn usable(&self, cwd: &str) -> Vec<Candidate> {
+        discover(&self.env, cwd, &Options::default()).await
+    }
+}
+
+fn age(path: &Path, seconds: u64) {
+    let time = SystemTime::now() - Duration::from_secs(seconds);
+    fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+async fn closed_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
+}
+
+#[tokio::test]
+async fn no_folder_and_no_home_mean_no_editor() {
+    let machine = Machine::new();
+    fs::remove_dir_all(machine.home.path().join(".pi")).unwrap();
+    assert!(machine.all("/w/app").await.is_empty());
+    fs::write(machine.home.path().join(".pi"), "a file").unwrap();
+    assert!(machine.usable("/w/app").await.is_empty());
+    let homeless = Arc::new(Env { home: None, ..(*machine.env).clone() });
+    assert!(discover(&homeless, "/w/app", &Options::default()).await.is_empty());
+}
+
+#[tokio::test]
+async fn candidates_are_ranked_and_carry_no_token() {
+    let machine = Machine::new();
+    machine.lock("vscode-1-1.lock", json!({ "workspaceFolders": ["/other"] }));
+    machine.lock("vscode-1-2.lock", json!({ "workspaceFolders": ["/w"] }));
+    machine.lock("vscode-1-3.lock", json!({ "workspaceFolders": ["/w/app", "/w"] }));
+    let found = machine.usable("/w/app/src").await;
+    let order: Vec<_> = found.iter().map(|c| (c.match_length, c.direct, c.workspace_folder.as_deref())).collect();
+    let expected = [(10006, true, Some("/w/app")), (10002, true, Some("/w")), (0, false, Some("/other"))];
+    assert_eq!(order, expected);
+    assert!(!format!("{found:?}").contains("secret"));
+}
+
+#[tokio::test]
+async fn bad_files_are_skipped_with_a_reason() {
+    let machine = Machine::new();
+    let dead = format!("vscode-{DEAD_PID}-9.lock");
+    machine.write("empty.lock", "");
+    machine.write("vscode-1-1.lock", "{ half");
+    machine.write("latin1.lock", [0xe9]);
+    machine.write("big.lock", vec![b' '; 50 << 20]);
+    machine.write("future-1-1.lock", r#"{"version":2}"#);
+    machine.write("notes.txt", "no lock");
+    machine.write(&dead, "{ half");
+    fs::create_dir(machine.folder().join("folder.lock")).unwrap();
+    symlink("/etc/passwd", machine.folder().join("link.lock")).unwrap();
+    let mode = rustix::fs::Mode::RUSR;
+    let pipe = machine.folder().join("pipe.lock");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+
+    assert!(machine.usable("/w/app").await.is_empty());
+    let standing: HashMap<_, _> = machine
+        .all("/w/app")
+        .await
+        .into_iter()
+        .map(|c| (c.id.rsplit('/').next().unwrap().to_owned(), (c.standing, c.reason)))
+        .collect();
+    let expected = [
+        ("empty.lock", Standing::Malformed),
+        ("vscode-1-1.lock", Standing::Malformed),
+        (dead.as_str(), Standing::Malformed),
+        ("latin1.lock", Standing::Untrusted),
+        ("big.lock", Standing::Untrusted),
+        ("folder.lock", Standing::Untrusted),
+        ("link.lock", Standing::Untrusted),
+        ("pipe.lock", Standing::Untrusted),
+        ("future-1-1.lock", Standing::Unsupported),
+    ];
+    assert_eq!(standing.len(), expected.len(), "{standing:?}");
+    for (name, expected) in expected {
+        let (found, reason) = &standing[name];
+        assert_eq!(*found, expected, "{name}: {reason}");
+        assert!(!reason.is_empty() && machine.folder().join(name).symlink_metadata().is_ok(), "{name} is gone");
+    }
+}
+
+#[tokio::test]
+async fn only_what_is_proven_dead_is_removed() {
+    let machine = Machine::new();
+    let (closed, listener) = (closed_port().await, TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let open = listener.local_addr().unwrap().port();
+    let gone = machine.lock("a.lock", json!({ "pid": DEAD_PID, "port": closed }));
+    let adopted = machine.lock("b.lock", json!({ "pid": DEAD_PID, "port": open }));
+    let foreign = machine.lock("c.lock", json!({ "pid": DEAD_PID, "port": closed, "hostId": "00" }));
+    let old = machine.lock("d.lock", json!({ "pid": 0 }));
+    let half = machine.write(&format!("vscode-{DEAD_PID}-9.lock"), "{ half");
+    age(&old, 25 * 60 * 60);
+    age(&half, 11);
+
+    let untouched = Options { clean_up: false, ..Options::default() };
+    discover(&machine.env, "/w/app", &untouched).await;
+    assert!(gone.exists() && old.exists() && half.exists());
+
+    let usable: Vec<_> = machine.usable("/w/app").await.into_iter().map(|c| c.id).collect();
+    assert_eq!(usable, [adopted.to_str().unwrap()]);
+    assert!(!gone.exists() && !old.exists() && !half.exists());
+    assert!(adopted.exists() && foreign.exists());
+}
+
+#[tokio::test]
+async fn a_process_that_cannot_see_the_editors_machine_removes_nothing() {
+    let machine = Machine::new();
+    let gone = machine.lock("a.lock", json!({ "pid": DEAD_PID, "port": closed_port().await }));
+    let vars = HashMap::from([("PI_X_IDE_HOST_OVERRIDE".to_owned(), "host.docker.internal".to_owned())]);
+    let container = Arc::new(Env { vars, ..(*machine.env).clone() });
+    discover(&container, "/w/app", &Options::default()).await;
+    let vars = HashMap::from([("PI_X_IDE_PID_CHECK".to_owned(), "0".to_owned())]);
+    let unchecked = Arc::new(Env { vars, ..(*machine.env).clone() });
+    assert_eq!(discover(&unchecked, "/w/app", &Options::default()).await.len(), 1);
+    assert!(gone.exists());
+}
+
+#[tokio::test]
+async fn a_shared_folder_is_one_refusal() {
+    let machine = Machine::new();
+    machine.lock("a.lock", json!({}));
+    fs::set_permissions(machine.folder(), fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(machine.usable("/w/app").await.is_empty());
+    let all = machine.all("/w/app").await;
+    assert_eq!((all.len(), all[0].standing), (1, Standing::Untrusted), "{all:?}");
+}
+
+#[tokio::test]
+async fn links_to_the_project_match_by_real_path() {
+    let machine = Machine::new();
+    let real = machine.home.path().join("real");
+    let link = machine.home.path().join("link");
+    fs::create_dir(&real).unwrap();
+    symlink(&real, &link).unwrap();
+    for (folder, cwd) in [(&real, &link), (&link, &real)] {
+        machine.lock("a.lock", json!({ "workspaceFolders": [folder] }));
+        let found = machine.usable(cwd.to_str().unwrap()).await;
+        assert!(found[0].direct, "{found:?}");
+        assert_eq!(found[0].workspace_folder.as_deref(), folder.to_str());
+    }
+    for folder in ["", ".", "/", "dangling"] {
+        machine.lock("a.lock", json!({ "workspaceFolders": [folder] }));
+        assert!(!machine.usable(real.to_str().unwrap()).await[0].direct, "{folder:?}");
+    }
+}

@@ -96,7 +96,7 @@ impl Driver {
     }
 
     async fn hold(&mut self, (candidate, mut link): (Candidate, Link)) -> Plan {
-        self.set_status(LinkState::Connected, Some(&candidate), Some(&link.server), None);
+        self.connected(&candidate, &link);
         let since = Instant::now();
         let shared = &self.shared;
         let lost = tokio::select! {
@@ -200,6 +200,10 @@ impl Driver {
                 if self.keep_alive { Plan::Find } else { Plan::End(ended) }
             }
         }
+    }
+
+    pub(super) fn connected(&self, candidate: &Candidate, link: &Link) {
+        self.set_status(LinkState::Connected, Some(candidate), Some(&link.server), None);
     }
 
     fn set_status(

@@ -45,9 +45,8 @@ pub async fn connect(
     options: Options,
 ) -> Result<Session, ConnectError> {
     let link = open_candidate(&env, &cwd, &candidate, options.timings).await?;
-    let (session, driver) = Driver::new(env, cwd, options, false);
+    let session = hold(env, cwd, options, candidate, link);
     session.shared().pick_by_hand();
-    tokio::spawn(driver.run(Plan::hold(candidate, link)));
     Ok(session)
 }
 
@@ -58,11 +57,7 @@ pub async fn connect_best(env: Arc<Env>, cwd: String, options: Options) -> Resul
     let mut failures = Vec::new();
     for candidate in candidates.into_iter().filter(|candidate| candidate.direct) {
         match open_candidate(&env, &cwd, &candidate, options.timings).await {
-            Ok(link) => {
-                let (session, driver) = Driver::new(env, cwd, options, false);
-                tokio::spawn(driver.run(Plan::hold(candidate, link)));
-                return Ok(Some(session));
-            }
+            Ok(link) => return Ok(Some(hold(env, cwd, options, candidate, link))),
             Err(error) => failures.push((candidate, error)),
         }
     }
@@ -74,6 +69,14 @@ pub async fn connect_best(env: Arc<Env>, cwd: String, options: Options) -> Resul
 pub fn follow(env: Arc<Env>, cwd: String, options: Options) -> Session {
     let (session, driver) = Driver::new(env, cwd, options, true);
     tokio::spawn(driver.run(Plan::Find));
+    session
+}
+
+/// A session over a link that is open already, and that ends with it.
+fn hold(env: Arc<Env>, cwd: String, options: Options, candidate: Candidate, link: Link) -> Session {
+    let (session, driver) = Driver::new(env, cwd, options, false);
+    driver.connected(&candidate, &link);
+    tokio::spawn(driver.run(Plan::hold(candidate, link)));
     session
 }
 
@@ -97,5 +100,6 @@ async fn open_candidate(
     open(&target, &hello, timings).await
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;

@@ -164,6 +164,11 @@ impl Session {
 }
 
 impl Subscription {
+    /// Number of the subscription, never used twice in one session.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Where the listener takes its events.
     pub fn mailbox(&self) -> Arc<Mailbox<Event>> {
         Arc::clone(&self.mailbox)

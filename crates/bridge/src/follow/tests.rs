@@ -1,1 +1,185 @@
+//! Sessions that follow real servers.
 
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::*;
+use crate::context::AttachState;
+use crate::events::{Event, LinkState};
+use crate::protocol::lenient::Text;
+use crate::protocol::snapshot::Snapshot;
+use crate::server::{self, Server};
+
+struct Machine {
+    home: tempfile::TempDir,
+    env: Arc<Env>,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env { home: Some(home.path().to_owned()), vars: HashMap::new(), ..Env::current() };
+        Self { home, env: Arc::new(env) }
+    }
+
+    async fn editor(&self, name: &str, folder: &str) -> Server {
+        let options = server::Options {
+            ide: "vscode".into(),
+            name: name.into(),
+            version: None,
+            workspace_folders: vec![folder.into()],
+            lock_dir: None,
+            allowed_hosts: Vec::new(),
+            heartbeat: server::Options::HEARTBEAT,
+        };
+        Server::start(Arc::clone(&self.env), options).await.unwrap()
+    }
+
+    fn follow(&self, options: Options) -> Session {
+        follow(Arc::clone(&self.env), "/w/app".into(), options)
+    }
+}
+
+fn snapshot(file: &str) -> Snapshot {
+    Snapshot {
+        source: "vscode".into(),
+        file_path: Text(file.into()),
+        workspace_folder: None,
+        ranges: Vec::new(),
+        received_at: None,
+    }
+}
+
+async fn until(what: &str, condition: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("never: {what}");
+}
+
+fn server_name(session: &Session) -> Option<String> {
+    session.status().server.as_ref().map(|server| server.name.clone())
+}
+
+#[tokio::test]
+async fn an_editor_that_starts_later_is_found_and_one_that_reloads_is_found_again() {
+    let machine = Machine::new();
+    let session = machine.follow(Options::default());
+    until("searching", || session.status().state == LinkState::Searching).await;
+    for round in ["first", "second"] {
+        let editor = machine.editor(round, "/w").await;
+        until(round, || server_name(&session).as_deref() == Some(round)).await;
+        editor.publish(snapshot("/w/app/a"));
+        until("selection", || session.attach_state() == AttachState::Pending).await;
+        editor.close().await;
+        until("searching again", || session.status().state == LinkState::Searching).await;
+        assert_eq!(session.attach_state(), AttachState::Idle, "a snapshot is dropped on disconnect");
+    }
+    session.close().await;
+    assert_eq!(session.status().state, LinkState::Closed);
+}
+
+#[tokio::test]
+async fn a_dead_window_does_not_keep_pi_from_the_next_one() {
+    let machine = Machine::new();
+    let editor = machine.editor("alive", "/w").await;
+    let lock = std::fs::read_to_string(editor.lock_file()).unwrap();
+    // Deeper folder and newer file, live pid, but nobody listens.
+    let dead = lock.replace("\"/w\"", "\"/w/app\"").replace(&format!("\"port\": {}", editor.port()), "\"port\": 1");
+    std::fs::write(editor.lock_file().with_file_name("vscode-1-1.lock"), dead).unwrap();
+    let session = machine.follow(Options::default());
+    until("fail-over", || server_name(&session).as_deref() == Some("alive")).await;
+    let once = connect_best(Arc::clone(&machine.env), "/w/app".into(), Options::default()).await.unwrap().unwrap();
+    assert_eq!(server_name(&once).as_deref(), Some("alive"));
+    editor.close().await;
+    let failed = connect_best(Arc::clone(&machine.env), "/w/app".into(), Options::default()).await.map(drop);
+    let failures = failed.unwrap_err().0;
+    assert_eq!((failures.len(), failures[0].1.code()), (1, "PIX_UNREACHABLE"));
+}
+
+#[tokio::test]
+async fn the_users_choice_is_kept_while_it_lives() {
+    let machine = Machine::new();
+    let (near, far) = (machine.editor("near", "/w/app").await, machine.editor("far", "/elsewhere").await);
+    let session = machine.follow(Options::default());
+    until("near", || server_name(&session).as_deref() == Some("near")).await;
+    let all = discover(&machine.env, "/w/app", &discovery::Options::default()).await;
+    let choice = all.into_iter().find(|candidate| candidate.name == "far").unwrap();
+    session.switch_to(choice).await.unwrap();
+    assert_eq!(server_name(&session).as_deref(), Some("far"));
+    far.publish(snapshot("/elsewhere/a"));
+    until("selection", || session.latest().is_some()).await;
+    assert!(session.prepare(Duration::ZERO).await.is_some(), "picked by hand: files outside go along");
+    far.close().await;
+    until("near again", || server_name(&session).as_deref() == Some("near")).await;
+    near.publish(snapshot("/elsewhere/a"));
+    until("selection", || session.latest().is_some()).await;
+    assert!(session.prepare(Duration::ZERO).await.is_none());
+}
+
+#[tokio::test]
+async fn what_was_injected_before_counts_as_sent() {
+    let machine = Machine::new();
+    let editor = machine.editor("x", "/w").await;
+    editor.publish(snapshot("/w/app/a"));
+    let session = machine.follow(Options::default());
+    let prepared = session.prepare(Duration::from_secs(10)).await.expect("waits for the first word");
+    assert_eq!(prepared.content, "### IDE Context\n- **IDE**: vscode\n- **File**: `a`");
+    session.mark_injected(prepared.snapshot.content_hash.clone());
+    assert_eq!(session.attach_state(), AttachState::Sent);
+    session.close().await;
+    let last_injected = Some(prepared.snapshot.content_hash.clone());
+    let session = machine.follow(Options { last_injected, ..Options::default() });
+    assert!(session.prepare(Duration::from_secs(10)).await.is_none());
+    session.attach();
+    assert!(session.prepare(Duration::ZERO).await.is_some());
+}
+
+#[tokio::test]
+async fn sharing_switched_off_counts_from_the_next_prompt() {
+    let machine = Machine::new();
+    let editor = machine.editor("x", "/w").await;
+    editor.publish(snapshot("/w/app/a"));
+    let session = machine.follow(Options::default());
+    assert!(session.prepare(Duration::from_secs(10)).await.is_some());
+    let config = machine.home.path().join(".pi/pi-x-ide/config.json");
+    for (text, goes) in [(r#"{"share":"off"}"#, false), (r#"{"openFile":false}"#, false), ("{}", true)] {
+        std::fs::write(&config, text).unwrap();
+        assert_eq!(session.prepare(Duration::ZERO).await.is_some(), goes, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn listeners_hear_everything_in_order_and_nothing_after_they_left() {
+    let machine = Machine::new();
+    let editor = machine.editor("x", "/w").await;
+    let session = machine.follow(Options::default());
+    let wakes = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&wakes);
+    let subscription = session.subscribe(move || *count.lock().unwrap() += 1);
+    until("connected", || session.status().state == LinkState::Connected).await;
+    editor.mention(snapshot("/w/app/a b"));
+    until("mention", || session.attach_state() == AttachState::Pending).await;
+    let mailbox = subscription.mailbox();
+    let heard: Vec<_> = std::iter::from_fn(|| mailbox.pop()).collect();
+    assert_eq!(heard.len(), *wakes.lock().unwrap(), "one wake for each event");
+    assert!(matches!(heard.last(), Some(Event::Mention { mentions, .. }) if mentions == &["@\"a b\""]), "{heard:?}");
+    drop(subscription);
+    session.close().await;
+    assert!(mailbox.pop().is_none());
+    assert_eq!(heard.len(), *wakes.lock().unwrap());
+}
+
+#[tokio::test]
+async fn a_dropped_session_lets_go_of_the_editor() {
+    let machine = Machine::new();
+    let editor = machine.editor("x", "/w").await;
+    let session = machine.follow(Options::default());
+    until("connected", || editor.clients().len() == 1).await;
+    drop(session);
+    until("gone", || editor.clients().is_empty()).await;
+}

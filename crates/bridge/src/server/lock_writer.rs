@@ -102,7 +102,10 @@ async fn keep_fresh(mut file: OwnFile, mut orders: mpsc::UnboundedReceiver<Order
     let mut beat = interval_at(Instant::now() + heartbeat, heartbeat);
     let mut watch = LockFolderWatch::new(file.folder.clone());
     loop {
-        watch.arm();
+        if watch.arm() && file.is_missing().await {
+            // The next change, beat or poll tries again.
+            let _ = file.write().await;
+        }
         let order = tokio::select! {
             order = orders.recv() => order,
             _ = beat.tick() => {

@@ -246,5 +246,6 @@ fn new_token() -> Result<String, ServerError> {
     Ok(hex(&bytes))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;

@@ -1,0 +1,298 @@
+//! `connect`, `connectBest` and the connection they give.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use napi::bindgen_prelude::{AsyncBlock, Function, Object};
+use napi::{Env, Result};
+use napi_derive::napi;
+use pi_x_ide_bridge::connection::Timings;
+use pi_x_ide_bridge::discovery::Options as DiscoveryOptions;
+use pi_x_ide_bridge::follow::{self, Options, Prepared, Session};
+
+use crate::abort::AbortListener;
+use crate::discover::Candidate;
+use crate::events::{AttachState, ConnectionState, EditorEvent, Listeners, ServerInfo};
+use crate::failure::Failure;
+use crate::host::{absolute, env_now};
+use crate::promise::{abortable, millis, promise};
+use crate::snapshot::{EditorSnapshot, Selection};
+
+/// How a connection to one editor is made.
+#[napi(object, object_to_js = false)]
+#[derive(Default)]
+pub struct ConnectOptions<'env> {
+    /// pi's folder (absolute), which mentions and blocks are relative to. Default: the process's.
+    pub cwd: Option<String>,
+    /// Limit for socket and handshake together, in milliseconds. Default: 5000.
+    pub timeout_ms: Option<f64>,
+    /// `hash` of what this pi session injected last: the same selection then counts as sent.
+    pub last_injected: Option<String>,
+    /// Ends the attempt early; the promise rejects with its reason.
+    #[napi(ts_type = "AbortSignal")]
+    pub signal: Option<Object<'env>>,
+}
+
+/// How the best editor is found and kept.
+#[napi(object, object_to_js = false)]
+#[derive(Default)]
+pub struct ConnectBestOptions<'env> {
+    /// Never null: a connection that follows editors as they come, go and reload, until `close()`. Default: false.
+    pub keep_alive: Option<bool>,
+    /// Absolute path of the folder to look at instead of `~/.pi/pi-x-ide/lock`.
+    pub lock_dir: Option<String>,
+    /// Whether the pid in a lock file tells if its editor lives. Default: true.
+    pub check_pid: Option<bool>,
+    /// Limit for socket and handshake of one editor together, in milliseconds. Default: 5000.
+    pub timeout_ms: Option<f64>,
+    /// `hash` of what this pi session injected last: the same selection then counts as sent.
+    pub last_injected: Option<String>,
+    /// Ends the attempt early; the promise rejects with its reason.
+    #[napi(ts_type = "AbortSignal")]
+    pub signal: Option<Object<'env>>,
+}
+
+/// What of the latest snapshot is wanted.
+#[napi(object, object_to_js = false)]
+pub struct LatestOptions {
+    /// With the selected text. Default: false.
+    pub text: Option<bool>,
+}
+
+/// How a context is prepared.
+#[napi(object, object_to_js = false)]
+pub struct PrepareOptions {
+    /// Longest wait for a connection that is being made and for the editor's first word, in milliseconds. Default: 0.
+    pub wait_ms: Option<f64>,
+}
+
+/// The text for one prompt and what it is about. Does not change any more.
+#[napi(object)]
+pub struct PreparedContext {
+    /// Type of pi's custom message.
+    pub custom_type: String,
+    /// Text for the model.
+    pub content: String,
+    /// Names the selection; to be kept with the message, see `lastInjected`.
+    pub hash: String,
+    /// Kind of editor.
+    pub source: String,
+    /// Path of the file in this host's form.
+    pub file_path: String,
+    /// The file as pi shows it: relative where it is inside pi's folder. Not escaped.
+    pub display_path: String,
+    /// Selected ranges.
+    pub ranges: Vec<Selection>,
+    /// The ranges as people count them: `L10` or `L10-L20`.
+    pub range_labels: Vec<String>,
+}
+
+/// File name and line ranges for one line on the screen. Neither cut nor escaped.
+#[napi(object, object_from_js = false)]
+pub struct Label {
+    /// `foo.ts`
+    pub name: String,
+    /// To be put behind the name: `#L10-L20`, or ` 1:#L1 2:#L5-L6`, or empty.
+    pub ranges: String,
+}
+
+/// Connects to one editor. The connection ends when the editor ends it.
+///
+/// Rejects with a `PIX_…` code: `PIX_LOCK_GONE`, `PIX_NOT_USABLE`, `PIX_HOST_REFUSED`, `PIX_UNREACHABLE`, `PIX_TIMEOUT`,
+/// `PIX_REFUSED`, `PIX_HANDSHAKE`, `PIX_CLOSED`, `PIX_INITIALIZE_REFUSED`, `PIX_PROTOCOL_VERSION`,
+/// `PIX_INVALID_ARGUMENT`. Protocol: "Handshake".
+#[napi(catch_unwind)]
+pub fn connect(env: &Env, candidate: Candidate, options: Option<ConnectOptions>) -> Result<AsyncBlock<Connection>> {
+    let options = options.unwrap_or_default();
+    let abort = AbortListener::attach(env, options.signal)?;
+    let (cwd, timeout, last_injected) = (options.cwd, options.timeout_ms, options.last_injected);
+    let work = async move {
+        let cwd = absolute("cwd", cwd.map_or_else(process_folder, Ok)?)?;
+        let options = Options { timings: timings(timeout)?, last_injected, ..Options::default() };
+        Ok(follow::connect(env_now(&cwd).await?, cwd, candidate.into(), options).await?)
+    };
+    abortable(env, abort, work, |_, session| Ok(Connection::new(session)))
+}
+
+/// Connects to the editor that has `cwd` (absolute) open, the next one where the best cannot be reached.
+///
+/// Null when no editor has it open; rejects with `PIX_UNREACHABLE` and a cause per editor when all fail. With
+/// `keepAlive` it resolves at once, with a connection that may still be `connecting` or `searching`.
+#[napi(catch_unwind, ts_return_type = "Promise<Connection | null>")]
+pub fn connect_best(
+    env: &Env,
+    cwd: String,
+    options: Option<ConnectBestOptions>,
+) -> Result<AsyncBlock<Option<Connection>>> {
+    let options = options.unwrap_or_default();
+    let abort = AbortListener::attach(env, options.signal)?;
+    let keep_alive = options.keep_alive.unwrap_or(false);
+    let (lock_dir, check_pid) = (options.lock_dir, options.check_pid.unwrap_or(true));
+    let (timeout, last_injected) = (options.timeout_ms, options.last_injected);
+    let work = async move {
+        let cwd = absolute("cwd", cwd)?;
+        let lock_dir = lock_dir.map(|dir| absolute("lockDir", dir)).transpose()?.map(PathBuf::from);
+        let discovery = DiscoveryOptions { check_pid, lock_dir, ..DiscoveryOptions::default() };
+        let options = Options { discovery, timings: timings(timeout)?, last_injected };
+        let env = env_now(&cwd).await?;
+        if keep_alive {
+            Ok(Some(follow::follow(env, cwd, options)))
+        } else {
+            Ok(follow::connect_best(env, cwd, options).await?)
+        }
+    };
+    abortable(env, abort, work, |_, session| Ok(session.map(Connection::new)))
+}
+
+/// One editor, whatever the transport.
+#[napi]
+pub struct Connection {
+    session: Arc<Session>,
+    listeners: Listeners,
+}
+
+impl Connection {
+    fn new(session: Session) -> Self {
+        Self { session: Arc::new(session), listeners: Listeners::default() }
+    }
+}
+
+#[napi]
+impl Connection {
+    /// The editor that it is connected to or tries to reach.
+    #[napi(getter, catch_unwind)]
+    pub fn candidate(&self) -> Option<Candidate> {
+        self.session.status().candidate.clone().map(Candidate::from)
+    }
+
+    /// Who answered; null while not connected.
+    #[napi(getter, catch_unwind)]
+    pub fn server(&self) -> Option<ServerInfo> {
+        self.session.status().server.clone().map(ServerInfo::from)
+    }
+
+    /// What it does now.
+    #[napi(getter, catch_unwind)]
+    pub fn state(&self) -> ConnectionState {
+        self.session.status().state.into()
+    }
+
+    /// Why it is in this state, where there is something to say.
+    #[napi(getter, catch_unwind)]
+    pub fn message(&self) -> Option<String> {
+        self.session.status().message.clone()
+    }
+
+    /// Where the latest snapshot stands with the next prompt.
+    #[napi(getter, catch_unwind)]
+    pub fn attach_state(&self) -> AttachState {
+        self.session.attach_state().into()
+    }
+
+    /// The latest snapshot; null while no file is open or no editor is connected.
+    #[napi(catch_unwind)]
+    pub fn latest(&self, options: Option<LatestOptions>) -> Option<EditorSnapshot> {
+        let with_text = options.and_then(|options| options.text).unwrap_or(false);
+        self.session.latest().map(|latest| EditorSnapshot::new(&latest, with_text))
+    }
+
+    /// File name and line ranges of the latest snapshot; null where there is none.
+    #[napi(catch_unwind)]
+    pub fn label(&self) -> Option<Label> {
+        self.session.label().map(|(name, ranges)| Label { name, ranges })
+    }
+
+    /// Adds a listener, which does not keep the process alive. Returns a function that removes it: it is not called
+    /// afterwards, not even for what was on its way.
+    #[napi(catch_unwind, ts_return_type = "() => void")]
+    pub fn on_event<'env>(
+        &self,
+        env: &'env Env,
+        #[napi(ts_arg_type = "(event: EditorEvent) => void")] listener: Function<'_, EditorEvent, ()>,
+    ) -> Result<Function<'env, (), ()>> {
+        self.listeners.add(env, &self.session, listener)
+    }
+
+    /// Mentions of the latest snapshot, one per range; empty where there is none.
+    #[napi(catch_unwind)]
+    pub fn mentions(&self) -> Vec<String> {
+        self.session.mentions()
+    }
+
+    /// The text for the prompt that starts now; null when nothing is pending or it may not go along.
+    ///
+    /// Configuration (`share`, `openFile`) is read anew. Rejects with `PIX_INVALID_ARGUMENT` only.
+    #[napi(catch_unwind, ts_return_type = "Promise<PreparedContext | null>")]
+    pub fn prepare_context(
+        &self,
+        env: &Env,
+        options: Option<PrepareOptions>,
+    ) -> Result<AsyncBlock<Option<PreparedContext>>> {
+        let session = Arc::clone(&self.session);
+        let work = async move {
+            let wait = millis("waitMs", options.and_then(|options| options.wait_ms), 0.0)?;
+            Ok(session.prepare(wait.unwrap_or(Duration::ZERO)).await)
+        };
+        promise(env, work, |_, prepared| Ok(prepared.map(PreparedContext::from)))
+    }
+
+    /// The model has seen what was prepared: it counts as sent until another selection, an attach or a mention.
+    #[napi(catch_unwind)]
+    pub fn mark_injected(&self, prepared: PreparedContext) {
+        self.session.mark_injected(prepared.hash);
+    }
+
+    /// Makes the latest snapshot pending again.
+    #[napi(catch_unwind)]
+    pub fn attach(&self) {
+        self.session.attach();
+    }
+
+    /// Closes the present link and connects to this editor instead. Rejects as `connect` does.
+    #[napi(catch_unwind)]
+    pub fn switch_to(&self, env: &Env, candidate: Candidate) -> Result<AsyncBlock<()>> {
+        let session = Arc::clone(&self.session);
+        promise(env, async move { Ok(session.switch_to(candidate.into()).await?) }, |_, ()| Ok(()))
+    }
+
+    /// Closes for good; resolves after the last event was delivered. Closing twice is the same as once.
+    #[napi(catch_unwind)]
+    pub fn close(&self, env: &Env) -> Result<AsyncBlock<()>> {
+        let (session, listeners) = (Arc::clone(&self.session), self.listeners.clone());
+        let work = async move {
+            session.close().await;
+            Ok(())
+        };
+        promise(env, work, move |_, ()| {
+            listeners.clear();
+            Ok(())
+        })
+    }
+}
+
+fn process_folder() -> std::result::Result<String, Failure> {
+    let folder = std::env::current_dir().map_err(|error| Failure::invalid(format!("no cwd: {error}")))?;
+    folder.into_os_string().into_string().map_err(|_| Failure::invalid("the process's folder is not UTF-8: pass cwd"))
+}
+
+fn timings(timeout_ms: Option<f64>) -> std::result::Result<Timings, Failure> {
+    let default = Timings::default();
+    Ok(Timings { connect: millis("timeoutMs", timeout_ms, 1.0)?.unwrap_or(default.connect), ..default })
+}
+
+impl From<Prepared> for PreparedContext {
+    fn from(prepared: Prepared) -> Self {
+        let snapshot = &prepared.snapshot.snapshot;
+        Self {
+            custom_type: "pi-x-ide/context".into(),
+            content: prepared.content,
+            hash: prepared.snapshot.content_hash.clone(),
+            source: snapshot.source.clone(),
+            file_path: snapshot.file_path.0.clone(),
+            display_path: prepared.display_path,
+            ranges: snapshot.ranges.iter().map(|range| range.selection.into()).collect(),
+            range_labels: snapshot.ranges.iter().map(|range| range.selection.line_label()).collect(),
+        }
+    }
+}

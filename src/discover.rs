@@ -1,0 +1,180 @@
+//! `discover` and its candidates.
+
+use std::path::PathBuf;
+
+use napi::bindgen_prelude::{AsyncBlock, Object};
+use napi::{Env, Result};
+use napi_derive::napi;
+use pi_x_ide_bridge::discovery::{self as bridge, Standing};
+
+use crate::abort::AbortListener;
+use crate::host::{absolute, env_now};
+use crate::promise::abortable;
+
+/// How an editor is reached.
+#[napi(string_enum = "lowercase")]
+pub enum Transport {
+    /// A WebSocket that a lock file tells of.
+    Ws,
+}
+
+/// Whether a candidate can be used.
+#[napi(string_enum = "kebab-case")]
+pub enum Verdict {
+    /// It may be connected to.
+    Usable,
+    /// Of another machine that shares the home folder.
+    ForeignHost,
+    /// A lock file of another protocol version.
+    Unsupported,
+    /// No valid lock file, left alone.
+    Malformed,
+    /// A file or folder that may not be trusted, or cannot be read.
+    Untrusted,
+    /// Its editor seems gone; the file is left alone.
+    Stale,
+    /// Its editor was proven gone and the file was removed.
+    Removed,
+}
+
+/// One editor, with how well it fits a folder and whether it can be used. Carries no token.
+#[napi(object)]
+pub struct Candidate {
+    /// Names the candidate: path of its lock file.
+    pub id: String,
+    /// How it is reached.
+    pub transport: Transport,
+    /// Kind of editor, such as `vscode`.
+    pub ide: String,
+    /// Name for people.
+    pub name: String,
+    /// Process that owns the socket.
+    pub pid: Option<f64>,
+    /// Host as the editor sees itself.
+    pub host: Option<String>,
+    /// Port of its server.
+    pub port: Option<f64>,
+    /// The open folder that fits best, else the first one; in this host's form.
+    pub workspace_folder: Option<String>,
+    /// All open folders in this host's form.
+    pub workspace_folders: Vec<String>,
+    /// `10000 + length` of a folder that contains the asked one, else the asked one's length where a folder lies inside
+    /// it, else 0. Lengths count characters.
+    pub match_length: f64,
+    /// Whether an open folder contains the asked one: only such an editor is connected without asking.
+    pub direct: bool,
+    /// Last focus, else last change of the lock file, in milliseconds since the epoch.
+    pub last_activity: f64,
+    /// Whether it can be used.
+    pub verdict: Verdict,
+    /// Why, as a sentence about "it".
+    pub reason: String,
+}
+
+/// What a scan looks at and what it may do.
+#[napi(object, object_to_js = false)]
+#[derive(Default)]
+pub struct DiscoverOptions<'env> {
+    /// Also return what is hidden or cannot be used, each with its reason. Default: false.
+    pub all: Option<bool>,
+    /// Remove lock files that are proven dead. Default: true.
+    pub clean_up: Option<bool>,
+    /// Whether the pid in a lock file tells if its editor lives. Default: true; `PI_X_IDE_PID_CHECK=0` switches it off.
+    pub check_pid: Option<bool>,
+    /// Absolute path of the folder to look at instead of `~/.pi/pi-x-ide/lock`.
+    pub lock_dir: Option<String>,
+    /// Ends the scan early; the promise rejects with its reason.
+    #[napi(ts_type = "AbortSignal")]
+    pub signal: Option<Object<'env>>,
+}
+
+/// Finds every editor whose lock file is there, best match for `cwd` (absolute) first.
+///
+/// What cannot be read or trusted is skipped with a reason, see `all`. Rejects with `PIX_INVALID_ARGUMENT` only.
+/// Protocol: "Lock files".
+#[napi(catch_unwind)]
+pub fn discover(env: &Env, cwd: String, options: Option<DiscoverOptions>) -> Result<AsyncBlock<Vec<Candidate>>> {
+    let options = options.unwrap_or_default();
+    let abort = AbortListener::attach(env, options.signal)?;
+    let (all, clean_up) = (options.all.unwrap_or(false), options.clean_up.unwrap_or(true));
+    let (check_pid, lock_dir) = (options.check_pid.unwrap_or(true), options.lock_dir);
+    let work = async move {
+        let cwd = absolute("cwd", cwd)?;
+        let lock_dir = lock_dir.map(|dir| absolute("lockDir", dir)).transpose()?.map(PathBuf::from);
+        let options = bridge::Options { all, clean_up, check_pid, lock_dir };
+        Ok(bridge::discover(&env_now(&cwd).await?, &cwd, &options).await)
+    };
+    abortable(env, abort, work, |_, candidates| Ok(candidates.into_iter().map(Candidate::from).collect()))
+}
+
+impl From<bridge::Candidate> for Candidate {
+    fn from(candidate: bridge::Candidate) -> Self {
+        let last_activity = candidate.last_activity();
+        let (host, port) = candidate.address.unzip();
+        Self {
+            id: candidate.id,
+            transport: Transport::Ws,
+            ide: candidate.ide,
+            name: candidate.name,
+            pid: candidate.pid.map(|pid| pid as f64),
+            host,
+            port: port.map(f64::from),
+            workspace_folder: candidate.workspace_folder,
+            workspace_folders: candidate.workspace_folders,
+            match_length: f64::from(candidate.match_length),
+            direct: candidate.direct,
+            last_activity,
+            verdict: candidate.standing.into(),
+            reason: candidate.reason,
+        }
+    }
+}
+
+impl From<Standing> for Verdict {
+    fn from(standing: Standing) -> Self {
+        match standing {
+            Standing::Usable => Self::Usable,
+            Standing::ForeignHost => Self::ForeignHost,
+            Standing::Unsupported => Self::Unsupported,
+            Standing::Malformed => Self::Malformed,
+            Standing::Untrusted => Self::Untrusted,
+            Standing::Stale => Self::Stale,
+            Standing::Removed => Self::Removed,
+        }
+    }
+}
+
+impl From<Verdict> for Standing {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Usable => Self::Usable,
+            Verdict::ForeignHost => Self::ForeignHost,
+            Verdict::Unsupported => Self::Unsupported,
+            Verdict::Malformed => Self::Malformed,
+            Verdict::Untrusted => Self::Untrusted,
+            Verdict::Stale => Self::Stale,
+            Verdict::Removed => Self::Removed,
+        }
+    }
+}
+
+impl From<Candidate> for bridge::Candidate {
+    /// Only `id` and the verdict decide on a connection; the rest is for people.
+    fn from(candidate: Candidate) -> Self {
+        Self {
+            id: candidate.id,
+            ide: candidate.ide,
+            name: candidate.name,
+            pid: candidate.pid.map(|pid| pid as u64),
+            address: candidate.host.zip(candidate.port.map(|port| port as u16)),
+            workspace_folder: candidate.workspace_folder,
+            workspace_folders: candidate.workspace_folders,
+            match_length: candidate.match_length as u32,
+            direct: candidate.direct,
+            focused_at: Some(candidate.last_activity),
+            modified_at: candidate.last_activity as u64,
+            standing: candidate.verdict.into(),
+            reason: candidate.reason,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `IdeServer`: the editor's side.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use napi::bindgen_prelude::AsyncBlock;
+use napi::{Env, Result};
+use napi_derive::napi;
+use pi_x_ide_bridge::server::{self as bridge, Options, Server};
+
+use crate::diagnostics::DiagnosticFix;
+use crate::failure::Failure;
+use crate::host::{absolute, env_now};
+use crate::promise::{millis, promise};
+use crate::snapshot::SnapshotInput;
+
+/// Lock files of this process that `close()` has not removed yet, for the hook at its end.
+static OWN_LOCK_FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// How a server presents itself.
+#[napi(object, object_to_js = false)]
+pub struct IdeServerOptions {
+    /// Kind of editor: `vscode`, `zed`, `nvim`, `jetbrains` or `unknown`.
+    pub ide: String,
+    /// Name for people.
+    pub name: String,
+    /// Version of the editor's plugin.
+    pub version: Option<String>,
+    /// Absolute paths of the open folders.
+    pub workspace_folders: Vec<String>,
+    /// Absolute path of the folder for the lock file instead of `~/.pi/pi-x-ide/lock`.
+    pub lock_dir: Option<String>,
+    /// Names, besides `localhost` and any address, that a client may use for this machine.
+    pub allowed_hosts: Option<Vec<String>>,
+    /// Between two refreshes of the lock file, in milliseconds. Default: 900000.
+    pub heartbeat_ms: Option<f64>,
+}
+
+/// A client that has completed the handshake.
+#[napi(object, object_from_js = false)]
+pub struct ClientInfo {
+    /// Number of the link, never used twice in one server.
+    pub id: f64,
+    /// Its name, `pi-x-ide` for this product.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its working folder, where it told one.
+    pub cwd: Option<String>,
+}
+
+/// A WebSocket server on 127.0.0.1 and the lock file that tells pi of it. Protocol: "Lock files", "Handshake".
+#[napi]
+pub struct IdeServer {
+    server: Arc<Server>,
+    ide: String,
+}
+
+#[napi]
+impl IdeServer {
+    /// Listens on a free port and writes the lock file: 0600 in a 0700 folder, with a fresh random token.
+    ///
+    /// Rejects with `PIX_NO_HOME`, `PIX_LISTEN`, `PIX_RANDOM`, `PIX_LOCK_FOLDER`, `PIX_LOCK_WRITE` or
+    /// `PIX_INVALID_ARGUMENT`.
+    #[napi(catch_unwind)]
+    pub fn start(env: &Env, options: IdeServerOptions) -> Result<AsyncBlock<IdeServer>> {
+        let work = async move {
+            let ide = options.ide;
+            if ide.is_empty() || ide.contains(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
+                return Err(Failure::invalid(format!("ide must be letters, digits and hyphens, not {ide:?}")));
+            }
+            let lock_dir = options.lock_dir.map(|dir| absolute("lockDir", dir)).transpose()?.map(PathBuf::from);
+            let bridge_options = Options {
+                ide: ide.clone(),
+                name: options.name,
+                version: options.version,
+                workspace_folders: options.workspace_folders,
+                lock_dir,
+                allowed_hosts: options.allowed_hosts.unwrap_or_default(),
+                heartbeat: millis("heartbeatMs", options.heartbeat_ms, 1.0)?.unwrap_or(Options::HEARTBEAT),
+            };
+            let server = Server::start(env_now("/").await?, bridge_options).await?;
+            own_lock_files(|files| files.push(server.lock_file().to_owned()));
+            Ok((server, ide))
+        };
+        promise(env, work, |_, (server, ide)| Ok(IdeServer { server: Arc::new(server), ide }))
+    }
+
+    /// Port on 127.0.0.1.
+    #[napi(getter, catch_unwind)]
+    pub fn port(&self) -> f64 {
+        f64::from(self.server.port())
+    }
+
+    /// Path of the lock file.
+    #[napi(getter, catch_unwind)]
+    pub fn lock_file(&self) -> String {
+        self.server.lock_file().to_string_lossy().into_owned()
+    }
+
+    /// Tells every client the state of the editor. A later state supersedes one that was not sent yet.
+    #[napi(catch_unwind)]
+    pub fn publish(&self, env: &Env, snapshot: SnapshotInput) -> Result<()> {
+        let snapshot = snapshot.into_wire(&self.ide).map_err(|failure| failure.into_error(env))?;
+        self.server.publish(snapshot);
+        Ok(())
+    }
+
+    /// Tells every client that there is no active editor.
+    #[napi(catch_unwind)]
+    pub fn clear(&self) {
+        self.server.clear();
+    }
+
+    /// Puts a selection in the input box of one client: of those whose folder contains the file the nearest, else the
+    /// one used last. Returns it; null when no client is connected.
+    #[napi(catch_unwind)]
+    pub fn mention(&self, env: &Env, snapshot: SnapshotInput) -> Result<Option<ClientInfo>> {
+        let snapshot = snapshot.into_wire(&self.ide).map_err(|failure| failure.into_error(env))?;
+        Ok(self.server.mention(snapshot).map(ClientInfo::from))
+    }
+
+    /// Asks one client, chosen as for `mention`, to look at diagnostics. Returns it; null when no client is connected.
+    #[napi(catch_unwind)]
+    pub fn request_fix(&self, env: &Env, request: DiagnosticFix) -> Result<Option<ClientInfo>> {
+        let request = request.into_wire().map_err(|failure| failure.into_error(env))?;
+        Ok(self.server.request_fix(request).map(ClientInfo::from))
+    }
+
+    /// Writes other workspace folders to the lock file; resolves when it is written.
+    #[napi(catch_unwind)]
+    pub fn set_workspace_folders(&self, env: &Env, folders: Vec<String>) -> Result<AsyncBlock<()>> {
+        let server = Arc::clone(&self.server);
+        promise(env, async move { Ok(server.set_workspace_folders(folders).await?) }, |_, ()| Ok(()))
+    }
+
+    /// Notes in the lock file that the editor's window has the focus now; resolves when it is written.
+    #[napi(catch_unwind)]
+    pub fn focus(&self, env: &Env) -> Result<AsyncBlock<()>> {
+        let server = Arc::clone(&self.server);
+        promise(env, async move { Ok(server.focus().await?) }, |_, ()| Ok(()))
+    }
+
+    /// Clients that have completed the handshake, longest connected first.
+    #[napi(catch_unwind)]
+    pub fn clients(&self) -> Vec<ClientInfo> {
+        self.server.clients().into_iter().map(ClientInfo::from).collect()
+    }
+
+    /// Removes the lock file after every accepted refresh is written, then ends all links. Closing twice is the same as
+    /// once.
+    #[napi(catch_unwind)]
+    pub fn close(&self, env: &Env) -> Result<AsyncBlock<()>> {
+        let server = Arc::clone(&self.server);
+        let work = async move {
+            server.close().await;
+            own_lock_files(|files| files.retain(|file| file != server.lock_file()));
+            Ok(())
+        };
+        promise(env, work, |_, ()| Ok(()))
+    }
+}
+
+/// Removes the lock files of servers that were not closed. For the exit hook of the package, since a process that
+/// exits runs no destructors; blocks on one unlink per server.
+#[napi(catch_unwind)]
+pub fn remove_owned_files() {
+    own_lock_files(|files| {
+        for file in files.drain(..) {
+            // Gone already is as good, and nobody is left to be told of anything else.
+            let _ = std::fs::remove_file(file);
+        }
+    });
+}
+
+fn own_lock_files(change: impl FnOnce(&mut Vec<PathBuf>)) {
+    change(&mut OWN_LOCK_FILES.lock().unwrap_or_else(PoisonError::into_inner));
+}
+
+impl From<bridge::ClientInfo> for ClientInfo {
+    fn from(client: bridge::ClientInfo) -> Self {
+        Self { id: client.id as f64, name: client.name, version: client.version, cwd: client.cwd }
+    }
+}
