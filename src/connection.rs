@@ -250,14 +250,14 @@ impl Connection {
     }
 
     /// Closes the present link and connects to this editor instead. Rejects as `connect` does.
-    #[napi(catch_unwind)]
+    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn switch_to(&self, env: &Env, candidate: Candidate) -> Result<AsyncBlock<()>> {
         let session = Arc::clone(&self.session);
         promise(env, async move { Ok(session.switch_to(candidate.into()).await?) }, |_, ()| Ok(()))
     }
 
     /// Closes for good; resolves after the last event was delivered. Closing twice is the same as once.
-    #[napi(catch_unwind)]
+    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn close(&self, env: &Env) -> Result<AsyncBlock<()>> {
         let (session, listeners) = (Arc::clone(&self.session), self.listeners.clone());
         let work = async move {

@@ -128,14 +128,14 @@ impl IdeServer {
     }
 
     /// Writes other workspace folders to the lock file; resolves when it is written.
-    #[napi(catch_unwind)]
+    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn set_workspace_folders(&self, env: &Env, folders: Vec<String>) -> Result<AsyncBlock<()>> {
         let server = Arc::clone(&self.server);
         promise(env, async move { Ok(server.set_workspace_folders(folders).await?) }, |_, ()| Ok(()))
     }
 
     /// Notes in the lock file that the editor's window has the focus now; resolves when it is written.
-    #[napi(catch_unwind)]
+    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn focus(&self, env: &Env) -> Result<AsyncBlock<()>> {
         let server = Arc::clone(&self.server);
         promise(env, async move { Ok(server.focus().await?) }, |_, ()| Ok(()))
@@ -149,7 +149,7 @@ impl IdeServer {
 
     /// Removes the lock file after every accepted refresh is written, then ends all links. Closing twice is the same as
     /// once.
-    #[napi(catch_unwind)]
+    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn close(&self, env: &Env) -> Result<AsyncBlock<()>> {
         let server = Arc::clone(&self.server);
         let work = async move {

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
+use tokio::time::{Instant, timeout_at};
 
 use crate::blocking::blocking;
 use crate::env::Env;
@@ -26,6 +27,9 @@ use verdict::Verdict;
 
 /// No probe may keep a scan longer than this.
 const SCAN_PROBE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Sockets that one scan has open, far below any limit on descriptors.
+const PROBES_AT_ONCE: usize = 64;
 
 /// Largest lock file that is read. Real ones have some hundred bytes.
 const MAX_LOCK_BYTES: u64 = 1024 * 1024;
@@ -100,10 +104,17 @@ pub enum LockGone {
     NotALock,
 }
 
-/// One probe per port, all at once, cut off after a second: ten dead locks cost no more than one.
+/// One probe per port, many at once, cut off after a second: ten dead locks cost no more than one. A port without an
+/// outcome counts as silent.
 async fn probe_ports(ports: Vec<u16>) -> HashMap<u16, Probe> {
-    let probes = join_all(ports.iter().map(|&port| async move { (port, probe_loopback(port).await) }));
-    tokio::time::timeout(SCAN_PROBE_LIMIT, probes).await.unwrap_or_default().into_iter().collect()
+    let limit = Instant::now() + SCAN_PROBE_LIMIT;
+    let probes = ports.into_iter().map(async |port| (port, probe_loopback(port).await));
+    let mut probes = stream::iter(probes).buffer_unordered(PROBES_AT_ONCE);
+    let mut outcomes = HashMap::new();
+    while let Ok(Some((port, outcome))) = timeout_at(limit, probes.next()).await {
+        outcomes.insert(port, outcome);
+    }
+    outcomes
 }
 
 fn conclude(env: &Env, cwd: &str, options: &Options, scan: Scan, probes: &HashMap<u16, Probe>) -> Vec<Candidate> {

@@ -97,7 +97,7 @@ impl LockWriter {
     }
 }
 
-/// Ends with a removal, or without one when the handle is dropped.
+/// Ends with the removal of the file, at the latest when the handle is dropped.
 async fn keep_fresh(mut file: OwnFile, mut orders: mpsc::UnboundedReceiver<Order>, heartbeat: Duration) {
     let mut beat = interval_at(Instant::now() + heartbeat, heartbeat);
     let mut watch = LockFolderWatch::new(file.folder.clone());
@@ -132,7 +132,8 @@ async fn keep_fresh(mut file: OwnFile, mut orders: mpsc::UnboundedReceiver<Order
                 let _ = reply.send(());
                 return;
             }
-            None => return,
+            // The server was dropped without a word.
+            None => return file.remove().await,
         }
     }
 }

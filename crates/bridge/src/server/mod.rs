@@ -54,8 +54,7 @@ impl Options {
     pub const HEARTBEAT: Duration = Duration::from_secs(15 * 60);
 }
 
-/// A running server with its lock file. Dropping it ends the server and leaves the lock file to be found stale;
-/// [`Server::close`] removes it.
+/// A running server with its lock file. Dropping it ends both soon; [`Server::close`] tells when.
 pub struct Server {
     port: u16,
     lock: LockWriter,
@@ -214,9 +213,13 @@ impl Inner {
         while clients.join_next().await.is_some() {}
     }
 
-    async fn serve(&self, socket: TcpStream, end: watch::Receiver<bool>) {
+    async fn serve(&self, socket: TcpStream, mut end: watch::Receiver<bool>) {
+        let admitted = tokio::select! {
+            admitted = self.gatekeeper.admit(socket) => admitted,
+            _ = end.wait_for(|end| *end) => return,
+        };
         // A peer that is refused, or breaks the handshake, learns it from the HTTP answer; it is no fault of ours.
-        if let Ok(socket) = self.gatekeeper.admit(socket).await {
+        if let Ok(socket) = admitted {
             client::serve(socket, &self.roster, &self.info, end).await;
         }
     }

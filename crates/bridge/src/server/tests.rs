@@ -173,3 +173,15 @@ async fn closing_ends_the_links() {
     let (reason, ()) = tokio::join!(link.run(&seen), editor.server.close());
     assert!(matches!(reason, crate::connection::CloseReason::Theirs(_)), "{reason}");
 }
+
+#[tokio::test]
+async fn a_dropped_server_takes_its_lock_file_along_and_a_slow_handshake_does_not_keep_it() {
+    let Editor { server, home: _home } = Editor::start().await;
+    let _slow = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+    server.close().await;
+    drop(server);
+    let Editor { server, home: _home } = Editor::start().await;
+    let file = server.lock_file().to_owned();
+    drop(server);
+    until("removed", || !file.exists()).await;
+}
