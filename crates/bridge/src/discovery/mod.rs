@@ -108,7 +108,7 @@ pub enum LockGone {
 /// outcome counts as silent.
 async fn probe_ports(ports: Vec<u16>) -> HashMap<u16, Probe> {
     let limit = Instant::now() + SCAN_PROBE_LIMIT;
-    let probes = ports.into_iter().map(async |port| (port, probe_loopback(port).await));
+    let probes = ports.into_iter().map(|port| async move { (port, probe_loopback(port).await) });
     let mut probes = stream::iter(probes).buffer_unordered(PROBES_AT_ONCE);
     let mut outcomes = HashMap::new();
     while let Ok(Some((port, outcome))) = timeout_at(limit, probes.next()).await {
@@ -119,8 +119,9 @@ async fn probe_ports(ports: Vec<u16>) -> HashMap<u16, Probe> {
 
 fn conclude(env: &Env, cwd: &str, options: &Options, scan: Scan, probes: &HashMap<u16, Probe>) -> Vec<Candidate> {
     let mut matcher = Matcher::new(&env.host, cwd);
-    let Scan { dir, entries, folder_refusal } = scan;
-    let mut candidates: Vec<Candidate> = folder_refusal.into_iter().collect();
+    let Scan { dir, entries, refusal } = scan;
+    let refused = refusal.map(|(folder, error)| candidate::untrusted_folder(&folder, &error));
+    let mut candidates: Vec<Candidate> = refused.into_iter().collect();
     for entry in entries {
         let candidate = match judge(env, &entry, probes) {
             Verdict::Delete if options.clean_up && may_delete(env, &entry) => {

@@ -1,10 +1,9 @@
 //! Reading one lock folder.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::MAX_LOCK_BYTES;
-use super::candidate::{self, Candidate};
 use super::verdict::{Facts, PidState, Validity};
 use crate::env::Env;
 use crate::host::Probe;
@@ -16,8 +15,8 @@ use crate::trusted::{Distrust, TrustedDir, TrustedText};
 pub(super) struct Scan {
     pub(super) dir: Option<TrustedDir>,
     pub(super) entries: Vec<Entry>,
-    /// Shown instead of the entries when the folder itself cannot be trusted.
-    pub(super) folder_refusal: Option<Candidate>,
+    /// The folder, and why nothing of it was read.
+    pub(super) refusal: Option<(PathBuf, Distrust)>,
 }
 
 /// One `*.lock` file.
@@ -40,16 +39,16 @@ pub(super) enum Content {
 
 impl Scan {
     pub(super) fn read(env: &Env, folder: &Path, check_pid: bool) -> Self {
-        let empty = |folder_refusal| Self { dir: None, entries: Vec::new(), folder_refusal };
+        let empty = |refusal| Self { dir: None, entries: Vec::new(), refusal };
         let opened = TrustedDir::open_dir(folder).and_then(|dir| Ok((dir.names()?, dir)));
         let (mut names, dir) = match opened {
             Ok(opened) => opened,
             Err(Distrust::Missing) => return empty(None),
-            Err(error) => return empty(Some(candidate::untrusted_folder(folder, &error))),
+            Err(error) => return empty(Some((folder.to_owned(), error))),
         };
         names.retain(|name| name.ends_with(".lock"));
         let entries = names.into_iter().filter_map(|name| Entry::read(env, &dir, name, check_pid)).collect();
-        Self { dir: Some(dir), entries, folder_refusal: None }
+        Self { dir: Some(dir), entries, refusal: None }
     }
 
     /// Ports of locks whose process is gone: somebody else may own the socket.

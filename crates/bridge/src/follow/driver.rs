@@ -4,13 +4,14 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
 use super::backoff::Backoff;
-use super::session::{Session, Shared};
+use super::session::{Command, Session, SwitchReply};
+use super::state::Shared;
 use super::{Options, open_candidate};
-use crate::connection::{CloseReason, ConnectError, Link};
+use crate::connection::{CloseReason, Link};
 use crate::discovery::{Candidate, Standing, auto_connect, discover};
 use crate::env::Env;
 use crate::events::{LinkState, Status};
@@ -22,14 +23,6 @@ const GOOD_LINK: Duration = Duration::from_secs(5);
 
 /// The user is told once after this many failures in a row.
 const TELL_AFTER: u32 = 3;
-
-/// What a session asks of its driver.
-pub(super) enum Command {
-    SwitchTo(Box<Candidate>, SwitchReply),
-    Close,
-}
-
-type SwitchReply = oneshot::Sender<Result<(), ConnectError>>;
 
 /// What the driver does next.
 pub(super) enum Plan {

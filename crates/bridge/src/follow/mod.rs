@@ -4,6 +4,7 @@
 mod backoff;
 mod driver;
 mod session;
+mod state;
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use crate::env::Env;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::json_rpc::{ClientName, InitializeParams};
 use driver::{Driver, Plan};
-pub use session::{Prepared, Session, Subscription};
+pub use session::{Session, Subscription};
+pub use state::Prepared;
 
 /// How a connection is made and kept.
 #[derive(Debug, Clone, Default)]

@@ -173,7 +173,7 @@ impl Server {
     /// as once.
     pub async fn close(&self) {
         self.closed
-            .get_or_init(async || {
+            .get_or_init(|| async {
                 self.lock.remove().await;
                 self.closing.send_replace(true);
                 self.closing.closed().await;

@@ -1,0 +1,224 @@
+//! The state behind a session: the driver writes it, the session and its listeners read it.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::join_all;
+use tokio::sync::watch;
+
+use crate::config::{self, Share};
+use crate::connection::{EventSink, LinkEvent};
+use crate::context::{AttachGate, Reach, may_go_along, mentions, metadata_block};
+use crate::env::Env;
+use crate::events::{Event, LinkState, Status};
+use crate::mailbox::Mailbox;
+use crate::paths::{display_path, normalise};
+use crate::protocol::diagnostics::DiagnosticFix;
+use crate::protocol::lenient::Text;
+use crate::protocol::snapshot::{HashedSnapshot, Snapshot};
+
+/// The text for one prompt and what it is about; does not change any more.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// Text for the model.
+    pub content: String,
+    /// What it shows.
+    pub snapshot: Arc<HashedSnapshot>,
+    /// The file as pi shows it, not escaped.
+    pub display_path: String,
+}
+
+/// State that the driver writes and everybody else reads.
+pub(super) struct Shared {
+    pub(super) env: Arc<Env>,
+    pub(super) cwd: String,
+    state: Mutex<State>,
+    listeners: Mutex<Vec<Listener>>,
+    next_id: AtomicU64,
+    changed: watch::Sender<()>,
+}
+
+pub(super) struct State {
+    pub(super) status: Arc<Status>,
+    pub(super) gate: AttachGate,
+    picked_by_hand: bool,
+    /// Whether the connected editor has told its state yet.
+    has_spoken: bool,
+}
+
+struct Listener {
+    id: u64,
+    mailbox: Arc<Mailbox<Event>>,
+    wake: Box<dyn Fn() + Send>,
+}
+
+impl Shared {
+    pub(super) fn new(env: Arc<Env>, cwd: String, last_injected: Option<String>) -> Self {
+        let status = Arc::new(Status { state: LinkState::Connecting, candidate: None, server: None, message: None });
+        let gate = AttachGate::new(last_injected);
+        let state = Mutex::new(State { status, gate, picked_by_hand: false, has_spoken: false });
+        let (changed, _) = watch::channel(());
+        Self { env, cwd, state, listeners: Mutex::default(), next_id: AtomicU64::new(0), changed }
+    }
+
+    /// Adds a listener; `wake` is called once for each event that it may take from the mailbox.
+    pub(super) fn add_listener(&self, wake: Box<dyn Fn() + Send>) -> (u64, Arc<Mailbox<Event>>) {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let mailbox = Arc::new(Mailbox::default());
+        self.listeners().push(Listener { id, mailbox: Arc::clone(&mailbox), wake });
+        (id, mailbox)
+    }
+
+    pub(super) fn remove_listener(&self, id: u64) {
+        self.listeners().retain(|listener| listener.id != id);
+    }
+
+    pub(super) fn mailboxes(&self) -> Vec<Arc<Mailbox<Event>>> {
+        self.listeners().iter().map(|listener| Arc::clone(&listener.mailbox)).collect()
+    }
+
+    pub(super) fn pick_by_hand(&self) {
+        self.state().picked_by_hand = true;
+    }
+
+    pub(super) fn picked_automatically(&self) {
+        self.state().picked_by_hand = false;
+    }
+
+    /// Publishes a new status; a link that is not connected has no snapshot.
+    pub(super) fn set_status(&self, status: Status) {
+        let status = Arc::new(status);
+        {
+            let mut state = self.state();
+            if state.status == status {
+                return;
+            }
+            if status.state != LinkState::Connected {
+                state.gate.clear();
+                state.has_spoken = false;
+            }
+            state.status = Arc::clone(&status);
+        }
+        self.publish(Event::Status(status));
+    }
+
+    pub(super) fn closed(&self, reason: String) {
+        self.set_status(Status { state: LinkState::Closed, candidate: None, server: None, message: None });
+        self.publish(Event::Closed { reason });
+    }
+
+    fn received(&self, mut snapshot: Snapshot) -> Arc<HashedSnapshot> {
+        self.normalise(&mut snapshot.file_path);
+        snapshot.workspace_folder.iter_mut().for_each(|folder| self.normalise(folder));
+        snapshot.received_at.get_or_insert(self.env.now_ms() as f64);
+        Arc::new(snapshot.into())
+    }
+
+    fn received_fix(&self, mut request: DiagnosticFix) -> DiagnosticFix {
+        self.normalise(&mut request.file_path);
+        request.workspace_folder.iter_mut().for_each(|folder| self.normalise(folder));
+        for diagnostic in &mut request.diagnostics {
+            diagnostic.related_information.iter_mut().flatten().for_each(|place| self.normalise(&mut place.file_path));
+        }
+        request
+    }
+
+    fn normalise(&self, path: &mut Text) {
+        if let Cow::Owned(normalised) = normalise(&self.env.host, &path.0) {
+            path.0 = normalised;
+        }
+    }
+
+    /// Returns when no link is being made, and a connected editor has told its state.
+    pub(super) async fn settled(&self) {
+        let mut changed = self.changed.subscribe();
+        loop {
+            {
+                let state = self.state();
+                let waits_for_word = state.status.state == LinkState::Connected && !state.has_spoken;
+                if state.status.state != LinkState::Connecting && !waits_for_word {
+                    return;
+                }
+            }
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn prepare(&self) -> Option<Prepared> {
+        let config = config::load(&self.env, &self.cwd);
+        let state = self.state();
+        let pending = state.gate.pending()?;
+        let snapshot = &pending.snapshot;
+        let candidate = state.status.candidate.as_ref();
+        let reach = Reach { attached: state.gate.is_rearmed(), picked_by_hand: state.picked_by_hand };
+        let workspace_folder = candidate.filter(|c| c.direct).and_then(|c| c.workspace_folder.as_deref());
+        let host = &self.env.host;
+        let wanted = config.share != Share::Off && (config.open_file || reach.attached || !snapshot.ranges.is_empty());
+        if !wanted || !may_go_along(host, &self.cwd, workspace_folder, snapshot, reach) {
+            return None;
+        }
+        let server_name = state.status.server.as_ref().map(|server| server.name.as_str());
+        Some(Prepared {
+            content: metadata_block(host, &self.cwd, snapshot, server_name),
+            display_path: display_path(host, &self.cwd, &snapshot.file_path.0),
+            snapshot: Arc::clone(pending),
+        })
+    }
+
+    fn publish(&self, event: Event) {
+        for listener in self.listeners().iter() {
+            if listener.mailbox.push(event.clone()) {
+                (listener.wake)();
+            }
+        }
+        self.changed.send_replace(());
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EventSink for Shared {
+    /// Takes in one event of the link: the one border where paths of the wire become paths of this host.
+    fn deliver(&self, event: LinkEvent) {
+        let event = match event {
+            LinkEvent::Selection(snapshot) => {
+                let snapshot = self.received(snapshot);
+                let mut state = self.state();
+                state.gate.select(Arc::clone(&snapshot));
+                state.has_spoken = true;
+                Event::Selection { snapshot, attach: state.gate.state() }
+            }
+            LinkEvent::Cleared => {
+                let mut state = self.state();
+                state.gate.clear();
+                state.has_spoken = true;
+                Event::Cleared
+            }
+            LinkEvent::Mention(snapshot) => {
+                let snapshot = self.received(snapshot);
+                let mut state = self.state();
+                state.gate.mention(Arc::clone(&snapshot));
+                state.has_spoken = true;
+                drop(state);
+                let mentions = mentions(&self.env.host, &self.cwd, &snapshot.snapshot);
+                Event::Mention { snapshot, mentions }
+            }
+            LinkEvent::DiagnosticFix(request) => Event::DiagnosticFix(Arc::new(self.received_fix(request))),
+        };
+        self.publish(event);
+    }
+
+    async fn room(&self) {
+        let mailboxes = self.mailboxes();
+        join_all(mailboxes.iter().map(|mailbox| mailbox.room())).await;
+    }
+}
