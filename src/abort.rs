@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use napi::bindgen_prelude::{FnArgs, Function, FunctionRef, JsObjectValue, Object, ObjectRef, Unknown};
-use napi::{Env, Error, Result};
+use napi::{Env, Result};
 use tokio::sync::Notify;
 
 /// A signal that is listened to.
@@ -51,12 +51,11 @@ impl Aborted {
 }
 
 impl ListenedSignal {
-    /// Lets go of the signal; returns its reason as the error to reject with.
-    pub fn detach(self, env: &Env) -> Result<Error> {
+    /// Lets go of the signal; returns its reason, which may be any value.
+    pub fn detach(self, env: &Env) -> Result<Unknown<'_>> {
         let signal = self.signal.get_value(env)?;
         call(&signal, "removeEventListener", &self.listener.borrow_back(env)?)?;
-        let reason: Unknown<'_> = signal.get_named_property("reason")?;
-        let reason = Error::from(reason);
+        let reason = signal.get_named_property("reason")?;
         self.signal.unref(env)?;
         Ok(reason)
     }

@@ -4,7 +4,7 @@ use napi::bindgen_prelude::AsyncBlock;
 use napi::{Env, Result};
 use napi_derive::napi;
 use pi_x_ide_bridge::config as bridge;
-use pi_x_ide_bridge::env::Env as BridgeEnv;
+use pi_x_ide_bridge::env::{Env as BridgeEnv, Variables};
 
 use crate::failure::Failure;
 use crate::host::absolute;
@@ -63,9 +63,10 @@ pub struct Config {
 /// A file that cannot be used counts as empty and is named in `problems`. Rejects with `PIX_INVALID_ARGUMENT` only.
 #[napi(catch_unwind)]
 pub fn load_config(env: &Env, cwd: String) -> Result<AsyncBlock<Config>> {
+    let variables = Variables::current();
     let work = async move {
         let cwd = absolute("cwd", cwd)?;
-        let read = tokio::task::spawn_blocking(move || bridge::load(&BridgeEnv::current(), &cwd));
+        let read = tokio::task::spawn_blocking(move || bridge::load(&BridgeEnv::of(variables), &cwd));
         read.await.map_err(|_| Failure::closed("the process"))
     };
     promise(env, work, |_, config| Ok(Config::from(config)))

@@ -4,19 +4,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use napi::bindgen_prelude::{AsyncBlock, Function, Object};
-use napi::{Env, Result};
+use napi::bindgen_prelude::{AsyncBlock, Function, Object, Unknown};
+use napi::{Env, Result, ValueType};
 use napi_derive::napi;
 use pi_x_ide_bridge::connection::Timings;
 use pi_x_ide_bridge::discovery::Options as DiscoveryOptions;
+use pi_x_ide_bridge::env::Variables;
 use pi_x_ide_bridge::follow::{self, Options, Prepared, Session};
 
 use crate::abort::AbortListener;
 use crate::discover::Candidate;
-use crate::events::{AttachState, ConnectionState, EditorEvent, Listeners, ServerInfo};
+use crate::events::{AttachState, ConnectionState, Listeners, ServerInfo};
 use crate::failure::Failure;
-use crate::host::{absolute, env_now};
-use crate::promise::{abortable, millis, promise};
+use crate::host::{absolute, env_of};
+use crate::promise::{Settled, abortable, millis, promise};
 use crate::snapshot::{EditorSnapshot, Selection};
 
 /// How a connection to one editor is made.
@@ -102,15 +103,20 @@ pub struct Label {
 /// Rejects with a `PIX_…` code: `PIX_LOCK_GONE`, `PIX_NOT_USABLE`, `PIX_HOST_REFUSED`, `PIX_UNREACHABLE`, `PIX_TIMEOUT`,
 /// `PIX_REFUSED`, `PIX_HANDSHAKE`, `PIX_CLOSED`, `PIX_INITIALIZE_REFUSED`, `PIX_PROTOCOL_VERSION`,
 /// `PIX_INVALID_ARGUMENT`. Protocol: "Handshake".
-#[napi(catch_unwind)]
-pub fn connect(env: &Env, candidate: Candidate, options: Option<ConnectOptions>) -> Result<AsyncBlock<Connection>> {
+#[napi(catch_unwind, ts_return_type = "Promise<Connection>")]
+pub fn connect(
+    env: &Env,
+    candidate: Candidate,
+    options: Option<ConnectOptions>,
+) -> Result<AsyncBlock<Settled<Connection>>> {
     let options = options.unwrap_or_default();
     let abort = AbortListener::attach(env, options.signal)?;
     let (cwd, timeout, last_injected) = (options.cwd, options.timeout_ms, options.last_injected);
+    let variables = Variables::current();
     let work = async move {
         let cwd = absolute("cwd", cwd.map_or_else(process_folder, Ok)?)?;
         let options = Options { timings: timings(timeout)?, last_injected, ..Options::default() };
-        Ok(follow::connect(env_now(&cwd).await?, cwd, candidate.into(), options).await?)
+        Ok(follow::connect(env_of(variables, &cwd).await?, cwd, candidate.into(), options).await?)
     };
     abortable(env, abort, work, |_, session| Ok(Connection::new(session)))
 }
@@ -124,18 +130,19 @@ pub fn connect_best(
     env: &Env,
     cwd: String,
     options: Option<ConnectBestOptions>,
-) -> Result<AsyncBlock<Option<Connection>>> {
+) -> Result<AsyncBlock<Settled<Option<Connection>>>> {
     let options = options.unwrap_or_default();
     let abort = AbortListener::attach(env, options.signal)?;
     let keep_alive = options.keep_alive.unwrap_or(false);
     let (lock_dir, check_pid) = (options.lock_dir, options.check_pid.unwrap_or(true));
     let (timeout, last_injected) = (options.timeout_ms, options.last_injected);
+    let variables = Variables::current();
     let work = async move {
         let cwd = absolute("cwd", cwd)?;
         let lock_dir = lock_dir.map(|dir| absolute("lockDir", dir)).transpose()?.map(PathBuf::from);
         let discovery = DiscoveryOptions { check_pid, lock_dir, ..DiscoveryOptions::default() };
         let options = Options { discovery, timings: timings(timeout)?, last_injected };
-        let env = env_now(&cwd).await?;
+        let env = env_of(variables, &cwd).await?;
         if keep_alive {
             Ok(Some(follow::follow(env, cwd, options)))
         } else {
@@ -209,8 +216,13 @@ impl Connection {
     pub fn on_event<'env>(
         &self,
         env: &'env Env,
-        #[napi(ts_arg_type = "(event: EditorEvent) => void")] listener: Function<'_, EditorEvent, ()>,
+        #[napi(ts_arg_type = "(event: EditorEvent) => void")] listener: Unknown<'_>,
     ) -> Result<Function<'env, (), ()>> {
+        if listener.get_type()? != ValueType::Function {
+            return Err(Failure::invalid("the listener must be a function").into_error(env));
+        }
+        // SAFETY: it is a function, and JavaScript functions take any arguments and may return anything.
+        let listener: Function<'_, Unknown<'static>, ()> = unsafe { listener.cast()? };
         self.listeners.add(env, &self.session, listener)
     }
 
@@ -249,19 +261,20 @@ impl Connection {
         self.session.attach();
     }
 
-    /// Closes the present link and connects to this editor instead. Rejects as `connect` does.
+    /// Closes the present link and connects to this editor instead. Rejects as `connect` does, and with
+    /// `PIX_SUPERSEDED` when another call came first.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn switch_to(&self, env: &Env, candidate: Candidate) -> Result<AsyncBlock<()>> {
-        let session = Arc::clone(&self.session);
-        promise(env, async move { Ok(session.switch_to(candidate.into()).await?) }, |_, ()| Ok(()))
+        let outcome = self.session.switch_to(candidate.into());
+        promise(env, async { Ok(outcome.await?) }, |_, ()| Ok(()))
     }
 
     /// Closes for good; resolves after the last event was delivered. Closing twice is the same as once.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn close(&self, env: &Env) -> Result<AsyncBlock<()>> {
-        let (session, listeners) = (Arc::clone(&self.session), self.listeners.clone());
-        let work = async move {
-            session.close().await;
+        let (closed, listeners) = (self.session.close(), self.listeners.clone());
+        let work = async {
+            closed.await;
             Ok(())
         };
         promise(env, work, move |_, ()| {

@@ -4,12 +4,15 @@ use napi::bindgen_prelude::Either;
 use napi_derive::napi;
 use pi_x_ide_bridge::protocol::diagnostics as wire;
 use pi_x_ide_bridge::protocol::lenient::Text;
+use serde::{Serialize, Serializer};
 
 use crate::failure::Failure;
 use crate::snapshot::{Selection, index};
 
 /// What a diagnostic request asks for: start a turn, or only put it in the input box.
 #[napi(string_enum = "kebab-case")]
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum DiagnosticAction {
     /// Start a turn that fixes it.
     Fix,
@@ -19,6 +22,8 @@ pub enum DiagnosticAction {
 
 /// How bad a diagnostic is; weaker ones are never sent.
 #[napi(string_enum = "lowercase")]
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// An error.
     Error,
@@ -28,14 +33,19 @@ pub enum Severity {
 
 /// A request to look at diagnostics. Protocol: "diagnostic_fix_requested".
 #[napi(object)]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct DiagnosticFix {
     /// What the user chose, `fix` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<DiagnosticAction>,
     /// File of the diagnostics.
     pub file_path: String,
     /// Workspace folder of that file.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_folder: Option<String>,
     /// Editor's version counter of the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub document_version: Option<f64>,
     /// Where the user asked.
     pub trigger_range: Selection,
@@ -45,16 +55,21 @@ pub struct DiagnosticFix {
 
 /// One diagnostic with the text around it.
 #[napi(object)]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
     /// What the tool says.
     pub message: String,
     /// Tool that says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The tool's code.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_code")]
     pub code: Option<Either<String, f64>>,
     /// Page that explains the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code_target: Option<String>,
     /// Where it stands.
     pub range: Selection,
@@ -63,11 +78,14 @@ pub struct Diagnostic {
     /// Lines around it.
     pub context_lines: Vec<ContextLine>,
     /// Other places that belong to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub related_information: Option<Vec<RelatedInformation>>,
 }
 
 /// One line near a diagnostic.
 #[napi(object)]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ContextLine {
     /// 0-based line.
     pub line: f64,
@@ -79,6 +97,8 @@ pub struct ContextLine {
 
 /// Another place that belongs to a diagnostic.
 #[napi(object)]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RelatedInformation {
     /// File of that place.
     pub file_path: String,
@@ -145,6 +165,14 @@ impl RelatedInformation {
             range: self.range.into_wire()?,
             message: Text(self.message),
         })
+    }
+}
+
+fn serialize_code<S: Serializer>(code: &Option<Either<String, f64>>, serializer: S) -> Result<S::Ok, S::Error> {
+    match code {
+        Some(Either::A(name)) => serializer.serialize_str(name),
+        Some(Either::B(number)) => serializer.serialize_f64(*number),
+        None => serializer.serialize_none(),
     }
 }
 

@@ -7,12 +7,17 @@ use napi::{Env, Result};
 use napi_derive::napi;
 use pi_x_ide_bridge::discovery::{self as bridge, Standing};
 
+use pi_x_ide_bridge::env::Variables;
+use serde::Serialize;
+
 use crate::abort::AbortListener;
-use crate::host::{absolute, env_now};
-use crate::promise::abortable;
+use crate::host::{absolute, env_of};
+use crate::promise::{Settled, abortable};
 
 /// How an editor is reached.
 #[napi(string_enum = "lowercase")]
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Transport {
     /// A WebSocket that a lock file tells of.
     Ws,
@@ -20,6 +25,8 @@ pub enum Transport {
 
 /// Whether a candidate can be used.
 #[napi(string_enum = "kebab-case")]
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It may be connected to.
     Usable,
@@ -39,6 +46,8 @@ pub enum Verdict {
 
 /// One editor, with how well it fits a folder and whether it can be used. Carries no token.
 #[napi(object)]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Candidate {
     /// Names the candidate: path of its lock file.
     pub id: String,
@@ -49,12 +58,16 @@ pub struct Candidate {
     /// Name for people.
     pub name: String,
     /// Process that owns the socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<f64>,
     /// Host as the editor sees itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// Port of its server.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<f64>,
     /// The open folder that fits best, else the first one; in this host's form.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_folder: Option<String>,
     /// All open folders in this host's form.
     pub workspace_folders: Vec<String>,
@@ -92,17 +105,22 @@ pub struct DiscoverOptions<'env> {
 ///
 /// What cannot be read or trusted is skipped with a reason, see `all`. Rejects with `PIX_INVALID_ARGUMENT` only.
 /// Protocol: "Lock files".
-#[napi(catch_unwind)]
-pub fn discover(env: &Env, cwd: String, options: Option<DiscoverOptions>) -> Result<AsyncBlock<Vec<Candidate>>> {
+#[napi(catch_unwind, ts_return_type = "Promise<Candidate[]>")]
+pub fn discover(
+    env: &Env,
+    cwd: String,
+    options: Option<DiscoverOptions>,
+) -> Result<AsyncBlock<Settled<Vec<Candidate>>>> {
     let options = options.unwrap_or_default();
     let abort = AbortListener::attach(env, options.signal)?;
     let (all, clean_up) = (options.all.unwrap_or(false), options.clean_up.unwrap_or(true));
     let (check_pid, lock_dir) = (options.check_pid.unwrap_or(true), options.lock_dir);
+    let variables = Variables::current();
     let work = async move {
         let cwd = absolute("cwd", cwd)?;
         let lock_dir = lock_dir.map(|dir| absolute("lockDir", dir)).transpose()?.map(PathBuf::from);
         let options = bridge::Options { all, clean_up, check_pid, lock_dir };
-        Ok(bridge::discover(&env_now(&cwd).await?, &cwd, &options).await)
+        Ok(bridge::discover(&env_of(variables, &cwd).await?, &cwd, &options).await)
     };
     abortable(env, abort, work, |_, candidates| Ok(candidates.into_iter().map(Candidate::from).collect()))
 }

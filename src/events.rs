@@ -1,15 +1,16 @@
 //! Events of a connection, and listeners for them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use napi::bindgen_prelude::Function;
+use napi::bindgen_prelude::{Function, JsObjectValue, Object, Unknown};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
-use napi::{Env, Result};
+use napi::{Env, Error, Result};
 use napi_derive::napi;
 use pi_x_ide_bridge::context::AttachState as BridgeAttachState;
 use pi_x_ide_bridge::events::{Event, LinkState};
 use pi_x_ide_bridge::follow::{Session, Subscription};
 use pi_x_ide_bridge::protocol::json_rpc;
+use serde::Serialize;
 
 use crate::diagnostics::DiagnosticFix;
 use crate::discover::Candidate;
@@ -17,6 +18,8 @@ use crate::snapshot::EditorSnapshot;
 
 /// What a connection does.
 #[napi(string_enum = "lowercase")]
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ConnectionState {
     /// No editor of this folder runs; lock folders are watched.
     Searching,
@@ -32,6 +35,8 @@ pub enum ConnectionState {
 
 /// Where the latest snapshot stands: none, for the next prompt, or seen by the model.
 #[napi(string_enum = "lowercase")]
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum AttachState {
     /// There is no snapshot.
     Idle,
@@ -43,18 +48,23 @@ pub enum AttachState {
 
 /// An editor's server, by its own words.
 #[napi(object, object_from_js = false)]
+#[derive(Serialize)]
 pub struct ServerInfo {
     /// Name for people.
     pub name: String,
     /// Its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Kind of editor.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ide: Option<String>,
 }
 
 /// What a listener is told. Selections that were superseded before they could be delivered are left out; everything
 /// else arrives, in order. `closed` is the last one.
 #[napi(discriminant = "type", discriminant_case = "camelCase", object_from_js = false)]
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
 pub enum EditorEvent {
     /// The selection or the open file changed.
     Selection {
@@ -82,10 +92,13 @@ pub enum EditorEvent {
         /// What it does now.
         state: ConnectionState,
         /// The editor that it is about.
+        #[serde(skip_serializing_if = "Option::is_none")]
         candidate: Option<Candidate>,
         /// Who answered; present while connected.
+        #[serde(skip_serializing_if = "Option::is_none")]
         server: Option<ServerInfo>,
         /// Something that the user should know, once per cause.
+        #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
     /// The connection is closed for good.
@@ -95,7 +108,8 @@ pub enum EditorEvent {
     },
 }
 
-/// The listeners of one connection. Emptied when it is closed, so that nothing of them is left behind.
+/// The listeners of one connection. Each keeps the connection open, as a socket's does, until it is removed, the
+/// connection is closed, or it has heard `closed`; then nothing of it is left behind.
 #[derive(Clone, Default)]
 pub struct Listeners(Arc<Mutex<Vec<(u64, Subscription)>>>);
 
@@ -104,23 +118,34 @@ impl Listeners {
     pub fn add<'env>(
         &self,
         env: &'env Env,
-        session: &Session,
-        listener: Function<'_, EditorEvent, ()>,
+        session: &Arc<Session>,
+        listener: Function<'_, Unknown<'static>, ()>,
     ) -> Result<Function<'env, (), ()>> {
-        let mailbox = Arc::new(Mutex::new(None));
-        let listener = listener.create_ref()?;
+        let own = Arc::new(OnceLock::<(u64, Arc<Mailbox>)>::new());
         let deliver = {
-            let mailbox = Arc::clone(&mailbox);
-            env.create_function_from_closure("deliver", move |context| {
-                let next = lock(&mailbox).as_ref().and_then(|mailbox: &Arc<_>| Mailbox::pop(mailbox));
-                match next {
-                    Some(event) => listener.borrow_back(context.env)?.call(EditorEvent::from(event)),
-                    // The listener was removed while this call was on its way.
-                    None => Ok(()),
+            let (own, listeners, session) = (Arc::clone(&own), self.clone(), Arc::clone(session));
+            let listener = listener.create_ref()?;
+            // One text that the engine parses costs far less than an object made member by member from here.
+            let json: Object<'_> = env.get_global()?.get_named_property("JSON")?;
+            let parse: Function<'_, String, Unknown<'_>> = json.get_named_property("parse")?;
+            let parse = parse.create_ref()?;
+            env.create_function_from_closure::<(), (), _>("deliver", move |context| {
+                // Nothing is left when the listener was removed while this call was on its way.
+                let Some((id, event)) = own.get().and_then(|(id, mailbox)| Some((*id, mailbox.pop()?))) else {
+                    return Ok(());
+                };
+                let _open = &session;
+                if matches!(event, Event::Closed { .. }) {
+                    listeners.remove(id);
                 }
+                let event = serde_json::to_string(&EditorEvent::from(event))
+                    .map_err(|error| Error::from_reason(error.to_string()))?;
+                let event = parse.borrow_back(context.env)?.call(event)?;
+                listener.borrow_back(context.env)?.call(event)
             })?
         };
-        let wake = Function::<(), ()>::build_threadsafe_function::<()>(&deliver)
+        let wake = deliver
+            .build_threadsafe_function::<()>()
             .weak::<true>()
             .callee_handled::<false>()
             .build_callback(|_| Ok(()))?;
@@ -128,27 +153,36 @@ impl Listeners {
             // Refused only when the environment goes down, and then nobody listens.
             wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
         });
-        *lock(&mailbox) = Some(subscription.mailbox());
         let id = subscription.id();
-        lock(&self.0).push((id, subscription));
+        // Set once, before the first call can be delivered: this thread delivers them.
+        let _ = own.set((id, subscription.mailbox()));
+        self.lock().push((id, subscription));
         let listeners = self.clone();
-        env.create_function_from_closure("unsubscribe", move |_| {
-            lock(&listeners.0).retain(|(other, _)| *other != id);
+        env.create_function_from_closure::<(), (), _>("unsubscribe", move |_| {
+            listeners.remove(id);
             Ok(())
         })
     }
 
     /// Removes all listeners.
     pub fn clear(&self) {
-        lock(&self.0).clear();
+        let all = std::mem::take(&mut *self.lock());
+        drop(all);
+    }
+
+    fn remove(&self, id: u64) {
+        let mut all = self.lock();
+        let removed = all.iter().position(|(other, _)| *other == id).map(|at| all.swap_remove(at));
+        drop(all);
+        drop(removed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(u64, Subscription)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 type Mailbox = pi_x_ide_bridge::mailbox::Mailbox<Event>;
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl From<Event> for EditorEvent {
     fn from(event: Event) -> Self {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use pi_x_ide_bridge::config;
-use pi_x_ide_bridge::env::Env;
+use pi_x_ide_bridge::env::{Env, Variables};
 use pi_x_ide_bridge::paths::Host;
 
 use crate::failure::Failure;
@@ -16,12 +16,12 @@ pub fn host() -> &'static Host {
     &HOST
 }
 
-/// The environment as it is now, with the defaults of the global configuration. Reads small files, on the blocking pool:
-/// a home folder that hangs must not stop the links of others.
-pub async fn env_now(cwd: &str) -> Result<Arc<Env>, Failure> {
+/// The environment that was taken on the JavaScript thread, with the defaults of the global configuration. Reads small
+/// files, on the blocking pool: a home folder that hangs must not stop the links of others.
+pub async fn env_of(variables: Variables, cwd: &str) -> Result<Arc<Env>, Failure> {
     let cwd = cwd.to_owned();
     let read = tokio::task::spawn_blocking(move || {
-        let env = Env::current();
+        let env = Env::of(variables);
         let defaults = config::load(&env, &cwd).env;
         Arc::new(env.with_defaults(&defaults))
     });

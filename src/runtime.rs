@@ -27,6 +27,8 @@ impl Runtime {
                 .max_blocking_threads(4)
                 .thread_keep_alive(Duration::from_secs(5))
                 .thread_name("pi-x-ide")
+                // Given, so that no thread start reads the environment beside a program that changes it.
+                .thread_stack_size(2 * 1024 * 1024)
                 .enable_all()
                 .build();
             *tokio = Some(built.map_err(|error| Error::new(Status::GenericFailure, error.to_string()))?);

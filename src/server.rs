@@ -1,21 +1,22 @@
 //! `IdeServer`: the editor's side.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use napi::bindgen_prelude::AsyncBlock;
 use napi::{Env, Result};
 use napi_derive::napi;
+use pi_x_ide_bridge::env::Variables;
 use pi_x_ide_bridge::server::{self as bridge, Options, Server};
 
 use crate::diagnostics::DiagnosticFix;
 use crate::failure::Failure;
-use crate::host::{absolute, env_now};
+use crate::host::{absolute, env_of};
 use crate::promise::{millis, promise};
 use crate::snapshot::SnapshotInput;
 
-/// Lock files of this process that `close()` has not removed yet, for the hook at its end.
-static OWN_LOCK_FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// Servers of this process, for the hook at its end.
+static SERVERS: Mutex<Vec<Weak<Server>>> = Mutex::new(Vec::new());
 
 /// How a server presents itself.
 #[napi(object, object_to_js = false)]
@@ -64,6 +65,7 @@ impl IdeServer {
     /// `PIX_INVALID_ARGUMENT`.
     #[napi(catch_unwind)]
     pub fn start(env: &Env, options: IdeServerOptions) -> Result<AsyncBlock<IdeServer>> {
+        let variables = Variables::current();
         let work = async move {
             let ide = options.ide;
             if ide.is_empty() || ide.contains(|c: char| !c.is_ascii_alphanumeric() && c != '-') {
@@ -79,11 +81,11 @@ impl IdeServer {
                 allowed_hosts: options.allowed_hosts.unwrap_or_default(),
                 heartbeat: millis("heartbeatMs", options.heartbeat_ms, 1.0)?.unwrap_or(Options::HEARTBEAT),
             };
-            let server = Server::start(env_now("/").await?, bridge_options).await?;
-            own_lock_files(|files| files.push(server.lock_file().to_owned()));
-            Ok((server, ide))
+            let server = Arc::new(Server::start(env_of(variables, "/").await?, bridge_options).await?);
+            remember(&server);
+            Ok(IdeServer { server, ide })
         };
-        promise(env, work, |_, (server, ide)| Ok(IdeServer { server: Arc::new(server), ide }))
+        promise(env, work, |_, server| Ok(server))
     }
 
     /// Port on 127.0.0.1.
@@ -130,15 +132,15 @@ impl IdeServer {
     /// Writes other workspace folders to the lock file; resolves when it is written.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn set_workspace_folders(&self, env: &Env, folders: Vec<String>) -> Result<AsyncBlock<()>> {
-        let server = Arc::clone(&self.server);
-        promise(env, async move { Ok(server.set_workspace_folders(folders).await?) }, |_, ()| Ok(()))
+        let written = self.server.set_workspace_folders(folders);
+        promise(env, async { Ok(written.await?) }, |_, ()| Ok(()))
     }
 
     /// Notes in the lock file that the editor's window has the focus now; resolves when it is written.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn focus(&self, env: &Env) -> Result<AsyncBlock<()>> {
-        let server = Arc::clone(&self.server);
-        promise(env, async move { Ok(server.focus().await?) }, |_, ()| Ok(()))
+        let written = self.server.focus();
+        promise(env, async { Ok(written.await?) }, |_, ()| Ok(()))
     }
 
     /// Clients that have completed the handshake, longest connected first.
@@ -154,7 +156,6 @@ impl IdeServer {
         let server = Arc::clone(&self.server);
         let work = async move {
             server.close().await;
-            own_lock_files(|files| files.retain(|file| file != server.lock_file()));
             Ok(())
         };
         promise(env, work, |_, ()| Ok(()))
@@ -163,18 +164,21 @@ impl IdeServer {
 
 /// Removes the lock files of servers that were not closed. For the exit hook of the package, since a process that
 /// exits runs no destructors; blocks on one unlink per server.
-#[napi(catch_unwind)]
+#[napi(catch_unwind, skip_typescript)]
 pub fn remove_owned_files() {
-    own_lock_files(|files| {
-        for file in files.drain(..) {
-            // Gone already is as good, and nobody is left to be told of anything else.
-            let _ = std::fs::remove_file(file);
-        }
-    });
+    for server in servers().drain(..).filter_map(|server| server.upgrade()) {
+        server.remove_lock_file_now();
+    }
 }
 
-fn own_lock_files(change: impl FnOnce(&mut Vec<PathBuf>)) {
-    change(&mut OWN_LOCK_FILES.lock().unwrap_or_else(PoisonError::into_inner));
+fn remember(server: &Arc<Server>) {
+    let mut servers = servers();
+    servers.retain(|server| server.strong_count() > 0);
+    servers.push(Arc::downgrade(server));
+}
+
+fn servers() -> MutexGuard<'static, Vec<Weak<Server>>> {
+    SERVERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl From<bridge::ClientInfo> for ClientInfo {

@@ -3,12 +3,14 @@
 use napi_derive::napi;
 use pi_x_ide_bridge::protocol::lenient::Text;
 use pi_x_ide_bridge::protocol::snapshot::{self as wire, HashedSnapshot};
+use serde::Serialize;
 
 use crate::failure::Failure;
 
 /// A place in a file. Protocol: "Notifications".
 #[napi(object)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Position {
     /// 0-based line.
     pub line: f64,
@@ -18,7 +20,8 @@ pub struct Position {
 
 /// From `start` up to, not including, `end`.
 #[napi(object)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Selection {
     /// First position.
     pub start: Position,
@@ -52,6 +55,8 @@ pub struct SnapshotInput {
 
 /// One selected range as it is told: its text stays in the addon until it is asked for.
 #[napi(object, object_from_js = false)]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SnapshotRange {
     /// Where it stands.
     pub selection: Selection,
@@ -60,17 +65,21 @@ pub struct SnapshotRange {
     /// 16 hex digits over the text.
     pub hash: String,
     /// The text itself, only from `latest({ text: true })`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
 /// State of an editor. No ranges: the file is open without a selection.
 #[napi(object, object_from_js = false)]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct EditorSnapshot {
     /// Kind of editor: `vscode`, `zed`, `nvim`, `jetbrains`, `unknown`, or any other name an editor gives.
     pub source: String,
     /// Path of the file in this host's form.
     pub file_path: String,
     /// Workspace folder that the editor counts the file to, in this host's form.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace_folder: Option<String>,
     /// Selected ranges in the editor's order.
     pub ranges: Vec<SnapshotRange>,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::env::Env;
+use crate::trusted::{Distrust, read_regular};
 
 /// Effective configuration of one folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +82,9 @@ pub fn load(env: &Env, cwd: &str) -> Config {
     }
 }
 
+/// Nobody writes a configuration of this size by hand.
+const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
+
 const GLOBAL_KEYS: &[&str] =
     &["$schema", "status_display", "icons", "share", "openFile", "fixPrompt", "fix_prompt", "env"];
 const PROJECT_KEYS: &[&str] = &["$schema", "status_display", "icons", "share", "openFile"];
@@ -99,13 +103,11 @@ struct Section {
 impl Section {
     fn read(path: &Path, allowed: &[&str], problems: &mut Vec<String>) -> Self {
         let mut problem = |what: String| problems.push(format!("{}: {what}", path.display()));
-        let text = match std::fs::read_to_string(path) {
+        let text = match read_regular(path, MAX_CONFIG_BYTES) {
             Ok(text) => text,
-            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-                return Self::default();
-            }
+            Err(Distrust::Missing) => return Self::default(),
             Err(error) => {
-                problem(format!("cannot be read: {error}"));
+                problem(error.to_string());
                 return Self::default();
             }
         };

@@ -35,15 +35,35 @@ pub enum Clock {
     Fixed(SystemTime),
 }
 
-impl Env {
-    /// Takes the snapshot: variables, home, and a few small files (`/proc/version`, `/etc/machine-id`).
+/// The part of an [`Env`] that only the thread which owns the environment may take: beside a `setenv` of another thread,
+/// reading a variable can crash the process.
+#[derive(Debug, Clone)]
+pub struct Variables {
+    vars: HashMap<String, String>,
+    home: Option<PathBuf>,
+}
+
+impl Variables {
+    /// Copies the variables and looks up the home folder. Some ten microseconds.
     pub fn current() -> Self {
-        let vars: HashMap<_, _> = std::env::vars_os()
+        let vars = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
+        Self { vars, home: std::env::home_dir() }
+    }
+}
+
+impl Env {
+    /// Takes the snapshot on the thread that owns the environment, see [`Env::of`].
+    pub fn current() -> Self {
+        Self::of(Variables::current())
+    }
+
+    /// Adds what small files tell (`/proc/version`, `/etc/machine-id`). For any thread.
+    pub fn of(Variables { vars, home }: Variables) -> Self {
         let wsl = detect_wsl(&vars);
         let host = Host { os: current_os(), wsl };
-        Self { vars, home: std::env::home_dir(), host, host_id: host_id(), clock: Clock::System }
+        Self { vars, home, host, host_id: host_id(), clock: Clock::System }
     }
 
     /// A variable's value with blanks cut off; unset and blank are the same.

@@ -1,7 +1,8 @@
 //! Which host to dial for a lock, so that the token leaves only for a machine the user meant; and reachability probes.
 //! Knows no lock files.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -93,12 +94,22 @@ pub fn authority(host: &str, port: u16) -> String {
 
 /// Connects to a port and closes at once, within [`PROBE_TIMEOUT`].
 pub async fn probe(host: &str, port: u16) -> Probe {
-    let connect = TcpStream::connect((bare(host), port));
-    match tokio::time::timeout(PROBE_TIMEOUT, connect).await {
+    match tokio::time::timeout(PROBE_TIMEOUT, connect(host, port)).await {
         Ok(Ok(_)) => Probe::Reachable,
-        Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => Probe::Refused,
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Probe::Refused,
         _ => Probe::Timeout,
     }
+}
+
+/// Opens a socket. `localhost` is this machine, without asking anybody.
+pub async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    if host.eq_ignore_ascii_case("localhost") {
+        return match TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await {
+            Ok(socket) => Ok(socket),
+            Err(refused) => TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await.map_err(|_| refused),
+        };
+    }
+    TcpStream::connect((bare(host), port)).await
 }
 
 /// Probe of this machine's loopback address.

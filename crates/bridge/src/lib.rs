@@ -20,4 +20,5 @@ pub mod protocol;
 pub mod server;
 mod trusted;
 mod watch;
+mod web_socket;
 pub mod width;

@@ -1,6 +1,7 @@
 //! Opening folders and files that carry a token, without trusting a name: no link in the last component, own user,
 //! no group or other write, a size cap. A pipe or device cannot hang a reader.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -91,15 +92,27 @@ impl TrustedDir {
     /// Reads a file of at most `cap` bytes.
     pub fn read(&self, name: &str, cap: u64) -> Result<TrustedText, Distrust> {
         let (file, id, modified) = self.open(name)?;
-        let mut bytes = Vec::new();
-        // One more than allowed, since a file may grow while it is read.
-        file.take(cap + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > cap {
-            return Err(Distrust::TooLarge { cap });
-        }
-        let text = String::from_utf8(bytes).map_err(|_| Distrust::NotText)?;
-        Ok(TrustedText { text, modified, id })
+        Ok(TrustedText { text: read_text(file, cap)?, modified, id })
     }
+}
+
+/// Reads a text file of the user's own, which may be a link (to a dotfiles folder, say), but no pipe or device.
+pub(crate) fn read_regular(path: &Path, cap: u64) -> Result<String, Distrust> {
+    let file = platform::open_without_waiting(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(Distrust::WrongType { expected: "file" });
+    }
+    read_text(file, cap)
+}
+
+fn read_text(file: File, cap: u64) -> Result<String, Distrust> {
+    let mut bytes = Vec::new();
+    // One more than allowed, since a file may grow while it is read.
+    file.take(cap + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > cap {
+        return Err(Distrust::TooLarge { cap });
+    }
+    String::from_utf8(bytes).map_err(|_| Distrust::NotText)
 }
 
 #[cfg(unix)]
@@ -146,6 +159,12 @@ mod platform {
         }
     }
 
+    pub(super) fn open_without_waiting(path: &Path) -> Result<File, Distrust> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = fs::open(path, flags, Mode::empty()).map_err(|error| refusal(error, "file"))?;
+        Ok(File::from(fd))
+    }
+
     fn check_owner(stat: &Stat) -> Result<(), Distrust> {
         if stat.st_uid == geteuid().as_raw() { Ok(()) } else { Err(Distrust::WrongOwner) }
     }
@@ -181,6 +200,10 @@ mod platform {
     use super::{Distrust, TrustedDir};
 
     pub(super) type FileId = u64;
+
+    pub(super) fn open_without_waiting(path: &Path) -> Result<File, Distrust> {
+        Ok(File::open(path)?)
+    }
 
     impl TrustedDir {
         /// Opens a folder. Profiles of Windows are private by their access lists, so only its type is checked.

@@ -15,13 +15,13 @@ const ELLIPSIS: char = '…';
 /// The line as it may be printed in `width` terminal cells: control and bidi characters escaped, cut at a grapheme
 /// cluster with `…` when it does not fit. Width 0 gives an empty line.
 pub fn truncate_to_width(text: &str, width: usize) -> Cow<'_, str> {
+    if width == 0 {
+        return Cow::Borrowed("");
+    }
     let line = escape_controls(text);
     let Some(cut) = cut_position(&line, width) else {
         return line;
     };
-    if width == 0 {
-        return Cow::Borrowed("");
-    }
     let mut short = String::with_capacity(cut + ELLIPSIS.len_utf8());
     short.push_str(&line[..cut]);
     short.push(ELLIPSIS);
@@ -71,5 +71,6 @@ mod tests {
     #[test]
     fn leading_zero_width_marks_do_not_panic() {
         assert_eq!(truncate_to_width("\u{301}abc", 2), "\u{301}a…");
+        assert_eq!(truncate_to_width("\u{301}", 0), "");
     }
 }

@@ -17,6 +17,9 @@ pub enum ConnectError {
     /// The candidate cannot be dialled, see its reason.
     #[error("the editor {0}")]
     NotUsable(String),
+    /// Another command came first, or the connection was closed.
+    #[error("another choice or the end of the connection came first")]
+    Superseded,
     /// The lock names a host that is neither loopback nor meant by the user; the token stays here.
     #[error("the lock file names the host {0}, which is not this machine; set PI_X_IDE_HOST_OVERRIDE to allow one")]
     HostRefused(String),
@@ -77,6 +80,7 @@ impl ConnectError {
         match self {
             Self::Lock(_) => "PIX_LOCK_GONE",
             Self::NotUsable(_) => "PIX_NOT_USABLE",
+            Self::Superseded => "PIX_SUPERSEDED",
             Self::HostRefused(_) => "PIX_HOST_REFUSED",
             Self::Unreachable { .. } => "PIX_UNREACHABLE",
             Self::Timeout { .. } => "PIX_TIMEOUT",

@@ -7,9 +7,11 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::{CloseReason, Timings};
+use crate::mailbox::{Mailbox, Supersede};
 use crate::protocol::diagnostics::DiagnosticFix;
 use crate::protocol::json_rpc::{EditorMessage, ServerInfo, parse_editor_message};
 use crate::protocol::snapshot::Snapshot;
@@ -48,19 +50,19 @@ pub struct Link {
     /// Who answered.
     pub server: ServerInfo,
     socket: Socket,
-    early: Vec<EditorMessage>,
+    early: Mailbox<EditorMessage>,
     timings: Timings,
 }
 
 impl Link {
-    pub(super) fn new(socket: Socket, server: ServerInfo, early: Vec<EditorMessage>, timings: Timings) -> Self {
+    pub(super) fn new(socket: Socket, server: ServerInfo, early: Mailbox<EditorMessage>, timings: Timings) -> Self {
         Self { server, socket, early, timings }
     }
 
     /// Hands on events until the link ends. Cancel-safe.
     pub async fn run(&mut self, sink: &impl EventSink) -> CloseReason {
         let mut batch = Batch { selection: None, sink };
-        for message in self.early.drain(..) {
+        while let Some(message) = self.early.pop() {
             batch.add(message);
         }
         batch.flush();
@@ -84,7 +86,7 @@ impl Link {
                 }
             };
             alive.heard();
-            let end = self.read_batch(first, &mut batch);
+            let end = self.read_batch(first, &mut batch).await;
             batch.flush();
             if let Some(reason) = end {
                 return reason;
@@ -93,7 +95,7 @@ impl Link {
     }
 
     /// Everything that has arrived already, so that of many selections only the last one costs more than its parsing.
-    fn read_batch(
+    async fn read_batch(
         &mut self,
         first: Option<Result<Message, tungstenite::Error>>,
         batch: &mut Batch<'_, impl EventSink>,
@@ -107,7 +109,10 @@ impl Link {
                         batch.add(message);
                     }
                 }
-                Some(Err(error)) => return Some(error.into()),
+                Some(Err(error)) => {
+                    self.refuse(&error).await;
+                    return Some(error.into());
+                }
                 None => return Some(CloseReason::Theirs(None)),
             }
             if left == 0 {
@@ -118,6 +123,19 @@ impl Link {
         None
     }
 
+    /// Tells an editor that broke the protocol what was wrong, as far as it still listens.
+    async fn refuse(&mut self, error: &tungstenite::Error) {
+        let code = match error {
+            tungstenite::Error::Utf8(_) => CloseCode::Invalid,
+            tungstenite::Error::Capacity(_) => CloseCode::Size,
+            tungstenite::Error::Protocol(_) => CloseCode::Protocol,
+            _ => return,
+        };
+        let frame = CloseFrame { code, reason: "".into() };
+        // An editor that is gone needs no farewell.
+        let _ = timeout(CLOSE_WITHIN, self.socket.close(Some(frame))).await;
+    }
+
     /// Sends a close frame and waits a moment for the editor's.
     pub async fn close(mut self) {
         let goodbye = async {
@@ -126,6 +144,12 @@ impl Link {
             while let Some(Ok(_)) = self.socket.next().await {}
         };
         let _ = timeout(CLOSE_WITHIN, goodbye).await;
+    }
+}
+
+impl Supersede for EditorMessage {
+    fn is_superseded_by_newer(&self) -> bool {
+        matches!(self, Self::Selection(_) | Self::Cleared)
     }
 }
 

@@ -4,7 +4,6 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::client_async_with_config;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Request};
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::link::{Link, Socket};
@@ -12,8 +11,10 @@ use super::{CloseReason, ConnectError, Timings};
 use crate::discovery::{Candidate, Standing, read_lock};
 use crate::env::Env;
 use crate::host::{self, Facts, Networking, authority};
+use crate::mailbox::Mailbox;
+use crate::protocol::TOKEN_HEADER;
 use crate::protocol::json_rpc::{EditorMessage, InitializeParams, initialize_request, parse_editor_message};
-use crate::protocol::{MAX_MESSAGE_BYTES, TOKEN_HEADER};
+use crate::web_socket::web_socket_config;
 
 /// Where to dial, and the secret for it.
 ///
@@ -69,7 +70,7 @@ async fn dial(target: &Target) -> Result<(TcpStream, String), ConnectError> {
     let mut refusal = None;
     for host in &target.hosts {
         let authority = authority(host, target.port);
-        match TcpStream::connect((host.as_str(), target.port)).await {
+        match host::connect(host, target.port).await {
             Ok(socket) => {
                 // Latency counts and messages are small; a kernel that refuses costs some milliseconds only.
                 let _ = socket.set_nodelay(true);
@@ -83,9 +84,7 @@ async fn dial(target: &Target) -> Result<(TcpStream, String), ConnectError> {
 
 async fn upgrade(socket: TcpStream, target: &Target, authority: &str) -> Result<Socket, ConnectError> {
     let request = upgrade_request(&target.token, authority)?;
-    let config =
-        WebSocketConfig::default().max_message_size(Some(MAX_MESSAGE_BYTES)).max_frame_size(Some(MAX_MESSAGE_BYTES));
-    match client_async_with_config(request, socket, Some(config)).await {
+    match client_async_with_config(request, socket, Some(web_socket_config())).await {
         Ok((socket, _)) => Ok(socket),
         Err(tungstenite::Error::Http(response)) => Err(ConnectError::Refused { status: response.status().as_u16() }),
         Err(tungstenite::Error::Io(error)) => Err(ConnectError::Closed(CloseReason::Broken(error.to_string()))),
@@ -114,7 +113,7 @@ async fn initialize(mut socket: Socket, hello: &InitializeParams, timings: Timin
 
     let request = Message::text(initialize_request(hello));
     socket.send(request).await.map_err(|error| ConnectError::Closed(error.into()))?;
-    let mut early = Vec::new();
+    let early = Mailbox::default();
     loop {
         let message = match socket.next().await {
             Some(Ok(Message::Close(frame))) => {
@@ -132,8 +131,13 @@ async fn initialize(mut socket: Socket, hello: &InitializeParams, timings: Timin
                 return Err(ConnectError::ProtocolVersion(result.protocol_version.to_string()));
             }
             Some(Ok(EditorMessage::Refused { message })) => return Err(ConnectError::InitializeRefused(message)),
-            // An editor may publish before it answers.
-            Some(Ok(message)) => early.push(message),
+            // An editor may publish before it answers, but not without end.
+            Some(Ok(message)) => {
+                early.push(message);
+                if early.is_full() {
+                    return Err(ConnectError::Closed(CloseReason::Protocol("no answer among its messages".into())));
+                }
+            }
             Some(Err(_)) | None => {}
         }
     }

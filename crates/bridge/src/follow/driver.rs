@@ -54,6 +54,8 @@ pub(super) struct Driver {
     watch: Option<LockFolderWatch>,
     backoff: Backoff,
     failures: u32,
+    /// The user knows of these failures.
+    has_told: bool,
     /// Lock files that could not be reached in this round.
     failed: Vec<String>,
     /// Lock file that the user picked.
@@ -67,8 +69,19 @@ impl Driver {
         let watch = options.discovery.folder(&env).filter(|_| keep_alive).map(LockFolderWatch::new);
         let shared = Arc::new(Shared::new(env, cwd, options.last_injected.clone()));
         let session = Session::new(Arc::clone(&shared), sender, end);
-        let (backoff, failures, failed, picked) = (Backoff::default(), 0, Vec::new(), None);
-        let driver = Self { shared, options, keep_alive, commands, ended, watch, backoff, failures, failed, picked };
+        let driver = Self {
+            shared,
+            options,
+            keep_alive,
+            commands,
+            ended,
+            watch,
+            backoff: Backoff::default(),
+            failures: 0,
+            has_told: false,
+            failed: Vec::new(),
+            picked: None,
+        };
         (session, driver)
     }
 
@@ -104,7 +117,7 @@ impl Driver {
         }
         if since.elapsed() >= GOOD_LINK {
             self.backoff.reset();
-            self.failures = 0;
+            (self.failures, self.has_told) = (0, false);
         } else {
             self.failures += 1;
         }
@@ -132,7 +145,9 @@ impl Driver {
         };
         if self.failed.contains(&candidate.id) {
             self.failed.clear();
-            let message = (self.failures == TELL_AFTER).then(|| {
+            let is_news = self.failures >= TELL_AFTER && !self.has_told;
+            self.has_told |= is_news;
+            let message = is_news.then(|| {
                 format!("{} does not answer; trying again in the background. /ide list shows why.", candidate.name)
             });
             self.set_status(LinkState::Waiting, Some(&candidate), None, message);

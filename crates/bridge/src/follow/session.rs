@@ -103,22 +103,28 @@ impl Session {
     }
 
     /// Closes the present link and connects to this editor instead; the user's choice is kept while it lives.
-    pub async fn switch_to(&self, candidate: Candidate) -> Result<(), ConnectError> {
+    ///
+    /// The command is given at once, in the order of the calls; the future tells its outcome.
+    pub fn switch_to(&self, candidate: Candidate) -> impl Future<Output = Result<(), ConnectError>> + use<> {
         let (reply, outcome) = oneshot::channel();
-        let closed = || ConnectError::NotUsable("cannot be connected: this connection is closed".into());
-        self.commands.send(Command::SwitchTo(Box::new(candidate), reply)).map_err(|_| closed())?;
-        outcome.await.unwrap_or_else(|_| Err(closed()))
+        // A driver that has ended drops the reply, which is answer enough.
+        let _ = self.commands.send(Command::SwitchTo(Box::new(candidate), reply));
+        async { outcome.await.unwrap_or(Err(ConnectError::Superseded)) }
     }
 
     /// Closes for good; returns when the last event was taken. Closing twice is the same as once.
-    pub async fn close(&self) {
+    ///
+    /// The command is given at once, in the order of the calls; the future tells when it is done.
+    pub fn close(&self) -> impl Future<Output = ()> + use<> {
         // Fails only when the driver has ended, and then there is nothing to close.
         let _ = self.commands.send(Command::Close);
-        let mut ended = self.ended.clone();
-        let _ = ended.wait_for(|ended| *ended).await;
-        let mailboxes = self.shared.mailboxes();
-        let drained = join_all(mailboxes.iter().map(|mailbox| mailbox.empty()));
-        let _ = timeout(DRAIN_WITHIN, drained).await;
+        let (shared, mut ended) = (Arc::clone(&self.shared), self.ended.clone());
+        async move {
+            let _ = ended.wait_for(|ended| *ended).await;
+            let mailboxes = shared.mailboxes();
+            let drained = join_all(mailboxes.iter().map(|mailbox| mailbox.empty()));
+            let _ = timeout(DRAIN_WITHIN, drained).await;
+        }
     }
 
     /// Adds a listener: `wake` is called once for each event that it may take.

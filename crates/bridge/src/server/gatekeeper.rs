@@ -9,10 +9,10 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::server::{Callback, ErrorResponse, Request, Response};
 use tokio_tungstenite::tungstenite::http::header::{HOST, HeaderMap, ORIGIN};
 use tokio_tungstenite::tungstenite::http::{self, StatusCode};
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
 
-use crate::protocol::{MAX_MESSAGE_BYTES, TOKEN_HEADER};
+use crate::protocol::TOKEN_HEADER;
+use crate::web_socket::web_socket_config;
 
 /// A peer that does not finish its handshake in this time gives its place to another one.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
@@ -34,10 +34,7 @@ impl Gatekeeper {
     pub(super) async fn admit(&self, socket: TcpStream) -> Result<WebSocketStream<TcpStream>, NotAdmitted> {
         // Latency counts; a kernel that refuses costs some milliseconds only.
         let _ = socket.set_nodelay(true);
-        let config = WebSocketConfig::default()
-            .max_message_size(Some(MAX_MESSAGE_BYTES))
-            .max_frame_size(Some(MAX_MESSAGE_BYTES));
-        let handshake = accept_hdr_async_with_config(socket, Check(self), Some(config));
+        let handshake = accept_hdr_async_with_config(socket, Check(self), Some(web_socket_config()));
         timeout(HANDSHAKE_WITHIN, handshake).await.map_err(|_| NotAdmitted)?.map_err(|_| NotAdmitted)
     }
 

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::{mpsc, oneshot};
@@ -41,6 +42,7 @@ pub(super) enum Change {
 pub(super) struct LockWriter {
     path: PathBuf,
     orders: mpsc::UnboundedSender<Order>,
+    gone: Arc<Mutex<bool>>,
 }
 
 enum Order {
@@ -68,23 +70,31 @@ impl LockWriter {
             host_id: new.host_id,
             focused_at: None,
         };
-        let file = OwnFile { path: new.folder.join(lock.file_name()), folder: new.folder, lock };
+        let gone = Arc::new(Mutex::new(false));
+        let path = new.folder.join(lock.file_name());
+        let file = OwnFile { path, folder: new.folder, lock, gone: Arc::clone(&gone) };
         file.write().await?;
         let (orders, inbox) = mpsc::unbounded_channel();
         let path = file.path.clone();
         tokio::spawn(keep_fresh(file, inbox, new.heartbeat));
-        Ok(Self { path, orders })
+        Ok(Self { path, orders, gone })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes the file anew; returns when it is written.
-    pub(super) async fn refresh(&self, change: Change) -> Result<(), ServerError> {
+    /// Orders a new version of the file, at once; the future tells when it is written.
+    pub(super) fn refresh(&self, change: Change) -> impl Future<Output = Result<(), ServerError>> + use<> {
         let (reply, done) = oneshot::channel();
-        self.orders.send(Order::Refresh(change, reply)).map_err(|_| ServerError::Closed)?;
-        done.await.unwrap_or(Err(ServerError::Closed))
+        // A task that has ended drops the reply, which is answer enough.
+        let _ = self.orders.send(Order::Refresh(change, reply));
+        async { done.await.unwrap_or(Err(ServerError::Closed)) }
+    }
+
+    /// Removes the file at once and for good, whatever was ordered. Blocks on a write that is under way.
+    pub(super) fn remove_now(&self) {
+        remove_for_good(&self.path, &self.gone);
     }
 
     /// Removes the file after every refresh that was accepted before.
@@ -144,6 +154,8 @@ struct OwnFile {
     folder: PathBuf,
     path: PathBuf,
     lock: OwnLock,
+    /// Set once the file was removed for good; held while it is written.
+    gone: Arc<Mutex<bool>>,
 }
 
 impl OwnFile {
@@ -161,6 +173,10 @@ impl OwnFile {
     }
 
     fn write_now(&self) -> Result<(), ServerError> {
+        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        if *gone {
+            return Err(ServerError::Closed);
+        }
         prepare_folder(&self.folder)?;
         let write = || -> io::Result<()> {
             // Unique, exclusive, 0600; gone again if anything fails.
@@ -178,10 +194,17 @@ impl OwnFile {
     }
 
     async fn remove(&self) {
-        let path = self.path.clone();
-        // Gone already is as good.
-        let _ = blocking(move || std::fs::remove_file(path)).await;
+        let file = self.clone();
+        // Without a runtime the process ends, and its exit hook removes the file.
+        let _ = blocking(move || remove_for_good(&file.path, &file.gone)).await;
     }
+}
+
+fn remove_for_good(path: &Path, gone: &Mutex<bool>) {
+    let mut gone = gone.lock().unwrap_or_else(PoisonError::into_inner);
+    *gone = true;
+    // Gone already is as good, and of anything else nobody is left to be told.
+    let _ = std::fs::remove_file(path);
 }
 
 /// Windows refuses to replace a file that anybody has open just now, so some tries are worth it there.

@@ -154,19 +154,24 @@ impl Server {
         Some(client)
     }
 
-    /// Writes other workspace folders to the lock file; returns when it is written.
-    pub async fn set_workspace_folders(&self, folders: Vec<String>) -> Result<(), ServerError> {
-        self.lock.refresh(Change::WorkspaceFolders(folders)).await
+    /// Puts other workspace folders in the lock file, in the order of the calls; the future tells when it is written.
+    pub fn set_workspace_folders(&self, folders: Vec<String>) -> impl Future<Output = Result<(), ServerError>> + use<> {
+        self.lock.refresh(Change::WorkspaceFolders(folders))
     }
 
-    /// Notes in the lock file that the editor's window has the focus now; returns when it is written.
-    pub async fn focus(&self) -> Result<(), ServerError> {
-        self.lock.refresh(Change::Focused).await
+    /// Notes in the lock file that the editor's window has the focus now; the future tells when it is written.
+    pub fn focus(&self) -> impl Future<Output = Result<(), ServerError>> + use<> {
+        self.lock.refresh(Change::Focused)
     }
 
     /// Clients that have completed the handshake, longest connected first.
     pub fn clients(&self) -> Vec<ClientInfo> {
         self.inner.roster.clients()
+    }
+
+    /// Removes the lock file at once and for good, for the end of the process. Blocks on a write that is under way.
+    pub fn remove_lock_file_now(&self) {
+        self.lock.remove_now();
     }
 
     /// Removes the lock file after every accepted refresh is written, then ends all links. Closing twice is the same
