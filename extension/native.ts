@@ -39,6 +39,6 @@ export function createNativeLoader(open: () => Addon = requireAddon): NativeLoad
 function explained(cause: unknown): Error {
   if (cause instanceof Error && String((cause as { code?: unknown }).code).startsWith('PIX_')) return cause
   const reason = cause instanceof Error ? cause.message : String(cause)
-  const advice = 'pi works without it. To get it back, run: pi install npm:pi-x-ide'
+  const advice = 'pi works without it. To get it back, run: pi remove npm:pi-x-ide && pi install npm:pi-x-ide'
   return new Error(`pi-x-ide could not load its native part: ${reason}\n${advice}`, { cause })
 }

@@ -69,6 +69,12 @@ export interface Session {
   off: () => void
 }
 
+/** The code is what a search or a bug report finds, whatever the words are. */
+function withCode(error: Error): string {
+  const { code } = error as { code?: unknown }
+  return typeof code === 'string' ? `${messageOf(error)}\n(${code})` : messageOf(error)
+}
+
 export function createSession({ native, notices, env, off }: SessionDeps): Session {
   let active: Active | null = null
   let loadError: string | null = null
@@ -88,7 +94,7 @@ export function createSession({ native, notices, env, off }: SessionDeps): Sessi
     const { problem } = attachShortcut(env)
     if (problem) notices.once(ui, problem, 'warning')
     const { addon, error } = native.load()
-    loadError = error ? messageOf(error) : null
+    loadError = error ? withCode(error) : null
     if (loadError !== null) notices.once(ui, loadError, 'error')
     if (!addon) return
     const line = ctx.hasUI ? createStatusLine({ ui, tui: isTui(ctx), truncate: addon.truncateToWidth }) : null

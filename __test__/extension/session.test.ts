@@ -46,7 +46,7 @@ describe('an addon that does not load', () => {
     await first.start(session)
     await first.shutdown()
     await process.instance().start(session, { reason: 'reload' })
-    expect(session.notices).toEqual([{ text: failure.message, type: 'error' }])
+    expect(session.notices).toEqual([{ text: `${failure.message}\n(${failure.code})`, type: 'error' }])
     expect(process.loads).toHaveLength(1)
   })
   it('leaves prompts, messages, key and command working', async () => {
