@@ -18,6 +18,8 @@ pub mod paths;
 mod process;
 pub mod protocol;
 pub mod server;
+#[cfg(test)]
+mod testing;
 mod trusted;
 mod watch;
 mod web_socket;

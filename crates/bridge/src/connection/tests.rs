@@ -1,7 +1,5 @@
 //! The client against servers that misbehave, on real sockets.
 
-use std::sync::Mutex;
-
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,6 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::*;
 use crate::protocol::json_rpc::InitializeParams;
+use crate::testing::Seen;
 
 type Peer = WebSocketStream<TcpStream>;
 
@@ -59,17 +58,6 @@ async fn refusal(target: &Target) -> ConnectError {
 
 async fn forever(_: Peer) {
     std::future::pending::<()>().await;
-}
-
-#[derive(Default)]
-struct Seen(Mutex<Vec<LinkEvent>>);
-
-impl EventSink for Seen {
-    fn deliver(&self, event: LinkEvent) {
-        self.0.lock().unwrap().push(event);
-    }
-
-    async fn room(&self) {}
 }
 
 async fn run(target: &Target) -> (CloseReason, Vec<LinkEvent>) {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::testing::env_with_home;
 
 const DEAD_PID: u64 = i32::MAX as u64;
 
@@ -20,8 +21,8 @@ struct Machine {
 impl Machine {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let env = Env { home: Some(home.path().to_owned()), vars: HashMap::new(), ..Env::current() };
-        let machine = Self { home, env: Arc::new(env) };
+        let env = env_with_home(home.path());
+        let machine = Self { home, env };
         fs::create_dir_all(machine.folder()).unwrap();
         machine
     }

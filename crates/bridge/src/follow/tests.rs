@@ -1,15 +1,13 @@
 //! Sessions that follow real servers.
 
-use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use super::*;
 use crate::context::AttachState;
 use crate::events::{Event, LinkState};
-use crate::protocol::lenient::Text;
-use crate::protocol::snapshot::Snapshot;
 use crate::server::{self, Server};
+use crate::testing::{env_with_home, snapshot, until};
 
 struct Machine {
     home: tempfile::TempDir,
@@ -19,8 +17,8 @@ struct Machine {
 impl Machine {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let env = Env { home: Some(home.path().to_owned()), vars: HashMap::new(), ..Env::current() };
-        Self { home, env: Arc::new(env) }
+        let env = env_with_home(home.path());
+        Self { home, env }
     }
 
     async fn editor(&self, name: &str, folder: &str) -> Server {
@@ -39,26 +37,6 @@ impl Machine {
     fn follow(&self, options: Options) -> Session {
         follow(Arc::clone(&self.env), "/w/app".into(), options)
     }
-}
-
-fn snapshot(file: &str) -> Snapshot {
-    Snapshot {
-        source: "vscode".into(),
-        file_path: Text(file.into()),
-        workspace_folder: None,
-        ranges: Vec::new(),
-        received_at: None,
-    }
-}
-
-async fn until(what: &str, condition: impl Fn() -> bool) {
-    for _ in 0..2000 {
-        if condition() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("never: {what}");
 }
 
 fn server_name(session: &Session) -> Option<String> {

@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Mutex;
 
 use serde_json::Value;
 
 use super::*;
-use crate::connection::{EventSink, Link, LinkEvent, Target, Timings, open};
+use crate::connection::{Link, LinkEvent, Target, Timings, open};
 use crate::protocol::json_rpc::{ClientName, InitializeParams};
-use crate::protocol::lenient::Text;
+use crate::testing::{Seen, env_with_home, snapshot, until};
 
 struct Editor {
     server: Server,
@@ -19,7 +18,7 @@ struct Editor {
 impl Editor {
     async fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let env = Arc::new(Env { home: Some(home.path().to_owned()), ..Env::current() });
+        let env = env_with_home(home.path());
         Self { server: Server::start(env, options()).await.unwrap(), home }
     }
 
@@ -47,27 +46,6 @@ fn options() -> Options {
     }
 }
 
-fn snapshot(file: &str) -> Snapshot {
-    Snapshot {
-        source: "vscode".into(),
-        file_path: Text(file.into()),
-        workspace_folder: None,
-        ranges: Vec::new(),
-        received_at: None,
-    }
-}
-
-#[derive(Default)]
-struct Seen(Mutex<Vec<LinkEvent>>);
-
-impl EventSink for Seen {
-    fn deliver(&self, event: LinkEvent) {
-        self.0.lock().unwrap().push(event);
-    }
-
-    async fn room(&self) {}
-}
-
 /// Events of a client until there are this many.
 async fn events(link: &mut Link, count: usize) -> Vec<LinkEvent> {
     let seen = Seen::default();
@@ -82,16 +60,6 @@ async fn events(link: &mut Link, count: usize) -> Vec<LinkEvent> {
         () = tokio::time::sleep(Duration::from_secs(10)) => panic!("only {:?}", seen.0.lock().unwrap()),
     }
     seen.0.into_inner().unwrap()
-}
-
-async fn until(what: &str, condition: impl Fn() -> bool) {
-    for _ in 0..2000 {
-        if condition() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("never: {what}");
 }
 
 #[tokio::test]
@@ -142,7 +110,7 @@ async fn a_lock_file_that_somebody_removes_comes_back() {
 async fn a_folder_that_cannot_be_made_is_a_typed_error() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join(".pi"), "a file").unwrap();
-    let env = Arc::new(Env { home: Some(home.path().to_owned()), ..Env::current() });
+    let env = env_with_home(home.path());
     let error = Server::start(env, options()).await.map(drop).unwrap_err();
     assert_eq!(error.code(), "PIX_LOCK_FOLDER");
 }
