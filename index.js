@@ -62,7 +62,18 @@ function targets() {
   const name = `${process.platform}-${process.arch}`
   if (process.platform === 'win32') return [`${name}-msvc`]
   if (process.platform !== 'linux') return [name]
-  return isMusl() ? [`${name}-musl`, `${name}-gnu`] : [`${name}-gnu`, `${name}-musl`]
+  const [gnu, musl] = [`${name}-gnu`, `${name}-musl`]
+  // npm installs the one that fits, so there is seldom anything to find out.
+  const isPlain = isHere(gnu) && !isHere(musl)
+  return !isPlain && isMusl() ? [musl, gnu] : [gnu, musl]
+}
+
+/** Whether a library may be here; a package manager that puts it elsewhere costs a guess, not the library. */
+function isHere(target) {
+  const name = `pi-x-ide-${target}`
+  return isCheckout
+    ? existsSync(join(__dirname, 'npm', target, 'native.json'))
+    : existsSync(join(__dirname, '..', name)) || existsSync(join(__dirname, 'node_modules', name))
 }
 
 /**
