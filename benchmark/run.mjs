@@ -1,13 +1,14 @@
 #!/usr/bin/env node
 // npm run bench: everything that is measured, and whether it meets its aims. See README.md.
 //
-//   node benchmark/run.mjs [--quick] [--only clients|load|event-loop] [--scenario TEXT]
+//   node benchmark/run.mjs [--quick] [--only load|wake|clients|event-loop] [--scenario TEXT]
 import { parseArgs } from 'node:util'
 import { build } from '../scripts/lib/build.mjs'
 import { Failure, main } from '../scripts/lib/steps.mjs'
 
 const PARTS = {
   load: async (options) => (await import('./load/run.mjs')).measureLoading(options),
+  wake: async (options) => (await import('./wake/run.mjs')).measureWake(options),
   clients: async (options) => (await import('./client/run.mjs')).compareClients(options),
   'event-loop': async (options) => (await import('./event-loop/run.mjs')).watchEventLoop(options),
 }

@@ -16,7 +16,7 @@ const LOCK_FILES = 1_000
 const RATE = 200
 
 export async function watchEventLoop({ quick }) {
-  const rounds = quick ? 3 : 8
+  const rounds = quick ? 3 : 6
   const ms = 1_500
   const [following, alone, ws, control] = await play(rounds, ms)
   const told = median(following.map(({ calls }) => calls))

@@ -3,31 +3,31 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { aim, number, table } from '../lib/report.mjs'
-import { median, quantile } from '../lib/statistics.mjs'
+import { median, medianRatio, quantile } from '../lib/statistics.mjs'
 
 const SCRIPT = fileURLToPath(new URL('process.mjs', import.meta.url))
+const KINDS = ['ours', 'ws']
 const WARM_UP = 3
 
 export async function measureLoading({ quick }) {
   const processes = quick ? 9 : 21
-  const results = []
+  const results = { ours: [], ws: [] }
   for (let i = -WARM_UP; i < processes; i++) {
-    const { stdout } = await promisify(execFile)(process.execPath, [SCRIPT])
-    if (i >= 0) results.push(JSON.parse(stdout))
+    for (const kind of KINDS) {
+      const { stdout } = await promisify(execFile)(process.execPath, [SCRIPT, kind])
+      if (i >= 0) results[kind].push(JSON.parse(stdout))
+    }
   }
-  const times = results.map(({ loadMs }) => loadMs)
-  const added = (from, to) => Math.max(...results.map((result) => result[to] - result[from]))
-  console.log(`\nrequire('pi-x-ide') in ${processes} fresh processes`)
+  const times = (kind) => results[kind].map(({ ms }) => ms)
+  console.log(`\nrequire in fresh processes, ${processes} of each`)
   table(
-    ['fastest ms', 'median ms', 'slowest ms', 'threads after require', 'after first use'],
-    [
-      [
-        ...[0, 0.5, 1].map((share) => number(quantile(times, share))),
-        `+${added('before', 'loaded')}`,
-        `+${added('before', 'used')}`,
-      ],
-    ],
+    ['', 'fastest ms', 'median ms', 'slowest ms'],
+    KINDS.map((kind) => [kind, ...[0, 0.5, 1].map((share) => number(quantile(times(kind), share)))]),
   )
-  aim('require, median', median(times), 3, { unit: ' ms' })
-  if (results[0].before !== undefined) aim('threads before first use', added('before', 'loaded'), 0)
+  console.log(`  ours/ws ${number(medianRatio(times('ours'), times('ws')))}`)
+  aim('require, median', median(times('ours')), 3, { unit: ' ms' })
+  if (results.ours[0].before === undefined) return
+  const added = (what) => Math.max(...results.ours.map((result) => result[what] - result.before))
+  console.log(`  threads: +${added('after')} after require, +${added('used')} after first use`)
+  aim('threads before first use', added('after'), 0)
 }
