@@ -8,7 +8,7 @@ export declare class Connection {
   get server(): ServerInfo | null
   /** What it does now. */
   get state(): ConnectionState
-  /** Why it is in this state, where there is something to say. */
+  /** What went wrong last, as a sentence; null while all is well. */
   get message(): string | null
   /** Where the latest snapshot stands with the next prompt. */
   get attachState(): AttachState
@@ -17,7 +17,9 @@ export declare class Connection {
   /** File name and line ranges of the latest snapshot; null where there is none. */
   label(): Label | null
   /**
-   * Adds a listener, which does not keep the process alive. Returns a function that removes it: it is not called
+   * Adds a listener, which does not keep the process alive. It hears what comes from now on; the first one also what was
+   * said once before, such as a mention. What is there already tell `state` and `latest()`.
+   * Returns a function that removes it: it is not called
    * afterwards, not even for what was on its way.
    */
   onEvent(listener: (event: EditorEvent) => void): () => void
@@ -42,7 +44,10 @@ export declare class Connection {
   close(): Promise<void>
 }
 
-/** A WebSocket server on 127.0.0.1 and the lock file that tells pi of it. Protocol: "Lock files", "Handshake". */
+/**
+ * A WebSocket server on 127.0.0.1 and the lock file that tells pi of it. Does not keep the process alive, and ends when
+ * nothing refers to it any more. Protocol: "Lock files", "Handshake".
+ */
 export declare class IdeServer {
   /**
    * Listens on a free port and writes the lock file: 0600 in a 0700 folder, with a fresh random token.
@@ -55,13 +60,17 @@ export declare class IdeServer {
   get port(): number
   /** Path of the lock file. */
   get lockFile(): string
-  /** Tells every client the state of the editor. A later state supersedes one that was not sent yet. */
+  /**
+   * Tells every client the state of the editor. A later state supersedes one that was not sent yet.
+   *
+   * Throws `PIX_INVALID_ARGUMENT`, and `PIX_TOO_LARGE` for more than 12 MiB of selected text.
+   */
   publish(snapshot: SnapshotInput): void
   /** Tells every client that there is no active editor. */
   clear(): void
   /**
    * Puts a selection in the input box of one client: of those whose folder contains the file the nearest, else the
-   * one used last. Returns it; null when no client is connected.
+   * one that was chosen or joined last. Returns it; null when no client is connected. Throws as `publish` does.
    */
   mention(snapshot: SnapshotInput): ClientInfo | null
   /** Asks one client, chosen as for `mention`, to look at diagnostics. Returns it; null when no client is connected. */

@@ -22,8 +22,9 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   list: {
     description: 'List every editor found, with the reason when one cannot be used',
     run: async (session, say) => {
-      const current = session.facts().link?.connection?.candidate?.id
-      const rows = (await session.candidates()).map((candidate) => candidateRow(candidate, current))
+      const candidates = await session.candidates()
+      const current = session.facts().link?.connection
+      const rows = candidates.map((candidate) => candidateRow(candidate, current))
       say(rows.length > 0 ? rows : ['No editor was found.'])
     },
   },
@@ -54,6 +55,8 @@ const ACTIONS: Readonly<Record<string, Action>> = {
 /** Completions for the first word, whatever its case. */
 export function completions(prefix: string): Completion[] | null {
   const start = prefix.trimStart().toLowerCase()
+  // A complete word needs none, and Enter would take the completion instead of running the command.
+  if (Object.hasOwn(ACTIONS, start)) return null
   const items = Object.entries(ACTIONS)
     .filter(([name]) => name.startsWith(start))
     .map(([name, { description }]) => ({ value: name, label: name, description }))
@@ -85,7 +88,7 @@ export function createIdeCommand(session: Session, truncate: () => Truncate | un
 
 /** The rows are numbered, because pi answers with the text of a row and two windows may well look the same. */
 async function choose(session: Session, say: Say, ui: Ui, clean: (line: string) => string): Promise<void> {
-  const current = session.facts().link?.connection?.candidate?.id
+  const current = session.facts().link?.connection
   const found = await session.candidates()
   if (found.length === 0) return say(['No editor was found.'], 'warning')
   const rows = found.map((candidate, index) => clean(`${index + 1}. ${candidateRow(candidate, current)}`))
@@ -93,7 +96,7 @@ async function choose(session: Session, say: Say, ui: Ui, clean: (line: string) 
   const candidate = answer === undefined ? undefined : found[rows.indexOf(answer)]
   if (!candidate) return
   if (!isUsable(candidate)) return say([`${candidate.name} cannot be used: ${candidate.reason}`], 'warning')
-  if (candidate.id === current) return say([`Already connected to ${candidate.name}.`])
+  if (candidate.id === current?.candidate?.id) return say([`Already connected to ${candidate.name}.`])
   await session.pick(candidate)
   say([`Connected to ${candidate.name}.`])
 }

@@ -39,11 +39,13 @@ export function statusReport({ link, reason, ignored }: Facts): { lines: string[
 const reasonLines = (reason: string | null): string[] => (reason ? `Reason: ${reason}`.split('\n') : [])
 
 /** One row: a mark for the editor in use, its name and folder, how it matches, or why it cannot be used. */
-export function candidateRow(candidate: Candidate, currentId: string | undefined): string {
+export function candidateRow(candidate: Candidate, current: Connection | null | undefined): string {
   const { id, name, ide, workspaceFolder, workspaceFolders } = candidate
   const folder = workspaceFolder ?? (workspaceFolders.join(', ') || 'no folder')
+  const isCurrent = id === current?.candidate?.id
   const parts = [name || ide || id, folder, match(candidate)]
-  return `${id === currentId ? '* ' : ''}${parts.join(' — ')}`
+  if (isCurrent && current?.message) parts.push(current.message)
+  return `${isCurrent ? '* ' : ''}${parts.join(' — ')}`
 }
 
 export const isUsable = (candidate: Candidate): boolean => candidate.verdict === 'usable'

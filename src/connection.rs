@@ -185,10 +185,10 @@ impl Connection {
         self.session.status().state.into()
     }
 
-    /// Why it is in this state, where there is something to say.
+    /// What went wrong last, as a sentence; null while all is well.
     #[napi(getter, catch_unwind)]
     pub fn message(&self) -> Option<String> {
-        self.session.status().message.clone()
+        self.session.trouble()
     }
 
     /// Where the latest snapshot stands with the next prompt.
@@ -210,7 +210,9 @@ impl Connection {
         self.session.label().map(|(name, ranges)| Label { name, ranges })
     }
 
-    /// Adds a listener, which does not keep the process alive. Returns a function that removes it: it is not called
+    /// Adds a listener, which does not keep the process alive. It hears what comes from now on; the first one also what was
+    /// said once before, such as a mention. What is there already tell `state` and `latest()`.
+    /// Returns a function that removes it: it is not called
     /// afterwards, not even for what was on its way.
     #[napi(catch_unwind, ts_return_type = "() => void")]
     pub fn on_event<'env>(

@@ -21,6 +21,11 @@ impl Failure {
         Self::new("PIX_INVALID_ARGUMENT", message.into())
     }
 
+    /// More text than a message of the protocol can carry.
+    pub fn too_large(bytes: usize, limit: usize) -> Self {
+        Self::new("PIX_TOO_LARGE", format!("the selected text has {bytes} bytes, more than {limit}: leave some out"))
+    }
+
     /// A connection or server that was closed.
     pub fn closed(what: &str) -> Self {
         Self::new("PIX_CLOSED", format!("{what} is closed"))

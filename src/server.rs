@@ -50,7 +50,8 @@ pub struct ClientInfo {
     pub cwd: Option<String>,
 }
 
-/// A WebSocket server on 127.0.0.1 and the lock file that tells pi of it. Protocol: "Lock files", "Handshake".
+/// A WebSocket server on 127.0.0.1 and the lock file that tells pi of it. Does not keep the process alive, and ends when
+/// nothing refers to it any more. Protocol: "Lock files", "Handshake".
 #[napi]
 pub struct IdeServer {
     server: Arc<Server>,
@@ -101,6 +102,8 @@ impl IdeServer {
     }
 
     /// Tells every client the state of the editor. A later state supersedes one that was not sent yet.
+    ///
+    /// Throws `PIX_INVALID_ARGUMENT`, and `PIX_TOO_LARGE` for more than 12 MiB of selected text.
     #[napi(catch_unwind)]
     pub fn publish(&self, env: &Env, snapshot: SnapshotInput) -> Result<()> {
         let snapshot = snapshot.into_wire(&self.ide).map_err(|failure| failure.into_error(env))?;
@@ -115,7 +118,7 @@ impl IdeServer {
     }
 
     /// Puts a selection in the input box of one client: of those whose folder contains the file the nearest, else the
-    /// one used last. Returns it; null when no client is connected.
+    /// one that was chosen or joined last. Returns it; null when no client is connected. Throws as `publish` does.
     #[napi(catch_unwind)]
     pub fn mention(&self, env: &Env, snapshot: SnapshotInput) -> Result<Option<ClientInfo>> {
         let snapshot = snapshot.into_wire(&self.ide).map_err(|failure| failure.into_error(env))?;

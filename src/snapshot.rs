@@ -7,6 +7,9 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
+/// Most text of one snapshot, in bytes: what fits in a message of the protocol when some of it has to be escaped.
+const MAX_TEXT_BYTES: usize = 12 * 1024 * 1024;
+
 /// A place in a file. Protocol: "Notifications".
 #[napi(object)]
 #[derive(Clone, Copy, Serialize)]
@@ -92,6 +95,10 @@ impl SnapshotInput {
     pub fn into_wire(self, default_source: &str) -> Result<wire::Snapshot, Failure> {
         if self.file_path.is_empty() {
             return Err(Failure::invalid("filePath must not be empty"));
+        }
+        let size: usize = self.ranges.iter().map(|range| range.text.len()).sum();
+        if size > MAX_TEXT_BYTES {
+            return Err(Failure::too_large(size, MAX_TEXT_BYTES));
         }
         let ranges = self
             .ranges

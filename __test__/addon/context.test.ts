@@ -405,8 +405,7 @@ describe('settings', () => {
       configure(text)
       await publish('a.ts', 1)
       await connection.prepareContext()
-      const { problems, share, openFile } = await loadConfig(CWD)
-      expect([share, openFile]).toEqual(['full', true])
+      const { problems } = await loadConfig(CWD)
       expect(problems).toHaveLength(1)
       expect(problems[0]).toContain(join(home, '.pi/pi-x-ide/config.json'))
     },

@@ -1,5 +1,5 @@
-import { rmSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { readdirSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Connection, EditorEvent } from '../../index.d.ts'
 import { connectBest } from '../../index.js'
@@ -115,6 +115,23 @@ describe('order', () => {
     expect(first.snapshot.receivedAt).toBeLessThanOrEqual(Date.now())
     editor.send(mentioned({ ...snapshot(file('b'), 1), receivedAt: 1_780_963_200_123 }))
     expect((await heard.first('mention')).snapshot.receivedAt).toBe(1_780_963_200_123)
+  })
+
+  test('odd names arrive as they are', async () => {
+    const name = '"\\\u0000\u001b[31m\n\u2028\u202e😀e\u0301__proto__</script>'
+    const editor = await FakeEditor.start({
+      answer: JSON.stringify({ jsonrpc: '2.0', id: 1, result: { server: { name, ide: name } } }),
+      lock: { name },
+    })
+    const connection = await editor.connect()
+    const heard = new Heard(connection)
+    editor.send(selectionChanged({ ...snapshot(file(name), 1), source: name, workspaceFolder: `/w/${name}` }))
+    const { snapshot: told } = await heard.first('selection')
+    expect(told).toEqual(connection.latest())
+    expect(told).toMatchObject({ filePath: file(name), source: name, workspaceFolder: `/w/${name}` })
+    expect(connection.server).toEqual({ name, ide: name })
+    await connection.close()
+    expect(heard.of('status')[0]).toEqual({ type: 'status', state: 'closed' })
   })
 
   test('a connection that follows tells its states in order, beginning with its listener', async () => {
@@ -428,6 +445,43 @@ describe('close', () => {
     await heard.first('closed')
     await connection.close()
     expect(heard.types.filter((type) => type === 'closed')).toHaveLength(1)
+  })
+})
+
+describe('garbage collection', () => {
+  const COLLECT = 'const collect = async () => { for (let i = 0; i < 10; i++) { gc(); await sleep(10) } };'
+
+  test('a connection that somebody listens to stays open, and goes when nobody does any more', async () => {
+    const editor = await FakeEditor.start()
+    const script = `${COLLECT}
+      let heard = 0
+      const unsubscribe = await (async () => (await addon.connect(args[0])).onEvent(() => heard++))()
+      await collect()
+      say('listens')
+      await until(() => heard === 1)
+      unsubscribe()
+      await collect()
+      say('gone')
+      await until(() => false)`
+    const listener = new Process(script, { args: [await editor.candidate], flags: ['--expose-gc'] })
+    await listener.line(0)
+    expect(editor.open).toBe(1)
+    editor.send(mentioned(snapshot(file('a'), 1)))
+    await listener.line(1)
+    await until('the link to be closed', () => editor.open === 0)
+  })
+
+  test('a server that nobody holds any more takes its lock file along', async () => {
+    const lockDir = join(folder(), 'lock')
+    const script = `${COLLECT}
+      const start = () => addon.IdeServer.start({ ide: 'x', name: 'x', workspaceFolders: [], lockDir: args[0] })
+      await (async () => { await start() })()
+      await collect()
+      say('collected')
+      await until(() => false)`
+    const server = new Process(script, { args: [lockDir], flags: ['--expose-gc'] })
+    await server.line()
+    await until('the file to be gone', () => readdirSync(lockDir).length === 0)
   })
 })
 

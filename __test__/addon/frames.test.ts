@@ -115,7 +115,7 @@ describe('what breaks the protocol ends the connection with a reason', () => {
     await wire.works()
     wire.write(...frames, selectionChanged(snapshot(`${CWD}/after.ts`, 1)))
     const { reason } = await wire.heard.first('closed')
-    expect(reason).toMatch(/\w/)
+    expect(reason).toMatch(/^the editor sent what is no valid message: \w/)
     await until('the socket to be closed', () => wire.socket.closed)
     expect(wire.heard.types.at(-1)).toBe('closed')
     expect(wire.heard.of('selection').map(({ snapshot }) => snapshot.filePath)).toEqual([

@@ -30,6 +30,7 @@ import {
   Process,
   quiet,
   rejection,
+  removeBusy,
   request,
   run,
   sleep,
@@ -99,7 +100,7 @@ describe('the lock file', () => {
     expect(new Set(servers.map(({ port }) => port)).size).toBe(5)
   })
 
-  test('is private whatever the umask, also in a folder that was not', async () => {
+  test('is private whatever the umask, and leaves the mode of a folder that was named', async () => {
     const lockDir = join(folder(), 'lock')
     mkdirSync(lockDir)
     chmodSync(lockDir, 0o755)
@@ -111,7 +112,7 @@ describe('the lock file', () => {
        await server.close()`,
       { args: [lockDir] },
     )
-    expect(stdout).toBe('["600","700"]\n')
+    expect(stdout).toBe('["600","755"]\n')
   })
 
   test('follows the folders and the focus, and keeps its token', async () => {
@@ -177,7 +178,7 @@ describe('the lock file', () => {
     const home = folder()
     const server = await ideServer({ lockDir: join(home, '.pi/pi-x-ide/lock') })
     for (let i = 0; i < 3; i++) {
-      rmSync(i === 1 ? join(home, '.pi') : dirname(server.lockFile), { recursive: true })
+      removeBusy(i === 1 ? join(home, '.pi') : dirname(server.lockFile))
       await until('the file', () => existsSync(server.lockFile))
       expect([mode(server.lockFile), mode(dirname(server.lockFile))]).toEqual(['600', '700'])
     }

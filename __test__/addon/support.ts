@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
-import { expect, onTestFinished } from 'vitest'
+import { afterAll, expect, onTestFinished } from 'vitest'
 import type {
   Candidate,
   Connection,
@@ -34,7 +34,8 @@ for (const name of Object.keys(process.env)) {
   if (name.startsWith('PI_X_IDE_') && name !== 'PI_X_IDE_NATIVE_LIBRARY') delete process.env[name]
 }
 process.env.HOME = newFolder()
-process.on('exit', () => rmSync(process.env.HOME as string, { recursive: true, force: true }))
+const home = process.env.HOME
+afterAll(() => removeBusy(home))
 
 function newFolder(): string {
   return realpathSync(mkdtempSync(join(tmpdir(), 'pix-addon-')))
@@ -43,8 +44,20 @@ function newFolder(): string {
 /** A private folder (0700) that is gone after the test. */
 export function folder(): string {
   const path = newFolder()
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
+  onTestFinished(() => removeBusy(path))
   return path
+}
+
+/** Removes a folder although somebody may be writing to it. */
+export function removeBusy(path: string): void {
+  for (let tries = 50; ; tries--) {
+    try {
+      rmSync(path, { recursive: true, force: true })
+      return
+    } catch (error) {
+      if (tries === 0) throw error
+    }
+  }
 }
 
 /** Gives the test a home of its own, for itself and for the processes that it starts. */

@@ -1,12 +1,12 @@
 //! `config.json`, global and project: typed values, problems with line and column. Reads only.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
 use crate::env::Env;
-use crate::trusted::{Distrust, read_regular};
+use crate::trusted::{Distrust, read_own, read_regular};
 
 /// Effective configuration of one folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,21 +61,22 @@ pub enum Share {
     Full,
 }
 
-/// Reads both files for `cwd`. Never fails: a file that cannot be used counts as empty and is named in
+/// Reads both files for `cwd`. Never fails: a file that cannot be used shares nothing and is named in
 /// [`Config::problems`]; a missing one is no problem. The project file is untrusted and may only set how things look
 /// and share less. Blocks on two small files.
 pub fn load(env: &Env, cwd: &str) -> Config {
     let mut problems = Vec::new();
-    let mut read = |path: Option<PathBuf>, allowed| {
-        path.map_or_else(Section::default, |path| Section::read(&path, allowed, &mut problems))
-    };
-    let global = read(env.own_dir().map(|dir| dir.join("config.json")), GLOBAL_KEYS);
-    let project = read(Some(Path::new(cwd).join(".pi/pi-x-ide/config.json")), PROJECT_KEYS);
+    let global = env.own_dir().map(|dir| dir.join("config.json")).map_or_else(Section::default, |path| {
+        // It names hosts that get a token, so nobody else may have written it.
+        Section::of(&path, read_own(&path, MAX_CONFIG_BYTES), GLOBAL_KEYS, &mut problems)
+    });
+    let path = Path::new(cwd).join(".pi/pi-x-ide/config.json");
+    let project = Section::of(&path, read_regular(&path, MAX_CONFIG_BYTES), PROJECT_KEYS, &mut problems);
     Config {
         status_display: project.status_display.or(global.status_display).unwrap_or_default(),
         icons: project.icons.or(global.icons).unwrap_or_default(),
         share: global.share.unwrap_or_default().min(project.share.unwrap_or_default()),
-        open_file: project.open_file.or(global.open_file).unwrap_or(true),
+        open_file: global.open_file.unwrap_or(true) && project.open_file.unwrap_or(true),
         fix_prompt: global.fix_prompt,
         env: global.env,
         problems,
@@ -101,27 +102,24 @@ struct Section {
 }
 
 impl Section {
-    fn read(path: &Path, allowed: &[&str], problems: &mut Vec<String>) -> Self {
+    fn of(path: &Path, text: Result<String, Distrust>, allowed: &[&str], problems: &mut Vec<String>) -> Self {
         let mut problem = |what: String| problems.push(format!("{}: {what}", path.display()));
-        let text = match read_regular(path, MAX_CONFIG_BYTES) {
-            Ok(text) => text,
+        let fault = match text {
+            Ok(text) => match serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(&text)) {
+                Ok(Value::Object(members)) => return Self::from_members(&members, allowed, &mut problem),
+                Ok(_) => "is not a JSON object".to_owned(),
+                Err(error) => {
+                    let what = error.to_string();
+                    let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what);
+                    format!("line {}, column {}: {what}", error.line(), error.column())
+                }
+            },
             Err(Distrust::Missing) => return Self::default(),
-            Err(error) => {
-                problem(error.to_string());
-                return Self::default();
-            }
+            Err(error) => error.to_string(),
         };
-        match serde_json::from_str(text.strip_prefix('\u{feff}').unwrap_or(&text)) {
-            Ok(Value::Object(members)) => Self::from_members(&members, allowed, &mut problem),
-            Ok(_) => {
-                problem("is not a JSON object".into());
-                Self::default()
-            }
-            Err(error) => {
-                problem(format!("line {}, column {}: {error}", error.line(), error.column()));
-                Self::default()
-            }
-        }
+        problem(format!("{fault}; until it is mended nothing is shared"));
+        // It may hold a switch of privacy, so it fails closed.
+        Self { share: Some(Share::Off), ..Self::default() }
     }
 
     fn from_members(members: &Map<String, Value>, allowed: &[&str], problem: &mut impl FnMut(String)) -> Self {
@@ -217,6 +215,7 @@ mod tests {
     fn the_project_may_only_be_stricter() {
         assert_eq!(load_with(Some(r#"{"share":"path"}"#), Some(r#"{"share":"full"}"#)).share, Share::Path);
         assert_eq!(load_with(None, Some(r#"{"share":"off"}"#)).share, Share::Off);
+        assert!(!load_with(Some(r#"{"openFile":false}"#), Some(r#"{"openFile":true}"#)).open_file);
         let config = load_with(None, Some(r#"{"env":{"PATH":"/evil"},"fixPrompt":"x"}"#));
         assert!(config.env.is_empty() && config.fix_prompt.is_none());
         assert_eq!(config.problems.len(), 2);
@@ -232,6 +231,7 @@ mod tests {
     fn problems_name_the_place() {
         let config = load_with(Some("{\n  \"icons\": \"ascii\",\n}"), None);
         assert!(config.problems[0].contains("line 3, column 1"), "{:?}", config.problems);
+        assert_eq!(config.share, Share::Off, "it might have said so");
         let config = load_with(Some(r#"{"statusDisplay":"widget","icons":7}"#), None);
         assert_eq!(config.problems.len(), 2, "{:?}", config.problems);
     }

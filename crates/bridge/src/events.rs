@@ -23,7 +23,7 @@ pub enum Event {
     Cleared,
     /// The user attached a selection in the editor.
     Mention {
-        /// State of the editor.
+        /// State of the editor, without text: many mentions may wait for a busy listener.
         snapshot: Arc<HashedSnapshot>,
         /// One mention per range, to be put in the input box.
         mentions: Vec<String>,
@@ -37,6 +37,17 @@ pub enum Event {
         /// Why, as a sentence.
         reason: String,
     },
+}
+
+impl Event {
+    /// Whether nothing else tells of it later, as the latest snapshot and the status tell of the others.
+    pub fn is_told_once(&self) -> bool {
+        match self {
+            Self::Selection { .. } | Self::Cleared | Self::Closed { .. } => false,
+            Self::Status(status) => status.message.is_some(),
+            Self::Mention { .. } | Self::DiagnosticFix(_) => true,
+        }
+    }
 }
 
 impl Supersede for Event {

@@ -17,17 +17,20 @@ pub struct Mailbox<T> {
     queue: Mutex<VecDeque<T>>,
     pushed: Notify,
     taken: Notify,
+    full: usize,
 }
 
-impl<T> Default for Mailbox<T> {
+impl<T: Supersede> Default for Mailbox<T> {
     fn default() -> Self {
-        Self { queue: Mutex::default(), pushed: Notify::new(), taken: Notify::new() }
+        Self::new(1024)
     }
 }
 
 impl<T: Supersede> Mailbox<T> {
-    /// A receiver that leaves this many items lying is full.
-    const FULL: usize = 1024;
+    /// A mailbox that is full when so many items lie in it. It takes more: whoever fills it asks.
+    pub fn new(full: usize) -> Self {
+        Self { queue: Mutex::default(), pushed: Notify::new(), taken: Notify::new(), full }
+    }
 
     /// Adds an item; true when there is one more to take. A state takes the place of an earlier one, at the end.
     pub fn push(&self, item: T) -> bool {
@@ -60,7 +63,7 @@ impl<T: Supersede> Mailbox<T> {
 
     /// Whether the receiver has left too much lying.
     pub fn is_full(&self) -> bool {
-        self.lock().len() >= Self::FULL
+        self.lock().len() >= self.full
     }
 
     /// Drops everything: the receiver is gone.
@@ -71,7 +74,7 @@ impl<T: Supersede> Mailbox<T> {
 
     /// Waits until the receiver has taken enough for another item.
     pub async fn room(&self) {
-        self.until(|len| len < Self::FULL).await;
+        self.until(|len| len < self.full).await;
     }
 
     /// Waits until the receiver has taken everything.
@@ -126,9 +129,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_mailbox_makes_the_sender_wait() {
-        let mailbox = Arc::new(Mailbox::default());
-        for n in 0..Mailbox::<Item>::FULL {
-            mailbox.push(Item::Word(n as u32));
+        let mailbox = Arc::new(Mailbox::new(3));
+        for n in 0..3 {
+            mailbox.push(Item::Word(n));
         }
         let waiting = tokio::spawn({
             let mailbox = Arc::clone(&mailbox);

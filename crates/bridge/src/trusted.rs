@@ -21,7 +21,7 @@ pub enum Distrust {
     /// Of another user.
     #[error("belongs to another user")]
     WrongOwner,
-    /// Others could put files in it.
+    /// Others could put files or words in it.
     #[error("can be written by other users (mode {mode:03o}); remove that with chmod go-w")]
     Writable {
         /// Permission bits.
@@ -98,11 +98,22 @@ impl TrustedDir {
 
 /// Reads a text file of the user's own, which may be a link (to a dotfiles folder, say), but no pipe or device.
 pub(crate) fn read_regular(path: &Path, cap: u64) -> Result<String, Distrust> {
+    read_text(open_regular(path)?, cap)
+}
+
+/// Like [`read_regular`], and nobody but this user may have written it.
+pub(crate) fn read_own(path: &Path, cap: u64) -> Result<String, Distrust> {
+    let file = open_regular(path)?;
+    platform::check_own(&file)?;
+    read_text(file, cap)
+}
+
+fn open_regular(path: &Path) -> Result<File, Distrust> {
     let file = platform::open_without_waiting(path)?;
     if !file.metadata()?.is_file() {
         return Err(Distrust::WrongType { expected: "file" });
     }
-    read_text(file, cap)
+    Ok(file)
 }
 
 fn read_text(file: File, cap: u64) -> Result<String, Distrust> {
@@ -118,6 +129,7 @@ fn read_text(file: File, cap: u64) -> Result<String, Distrust> {
 #[cfg(unix)]
 mod platform {
     use std::fs::File;
+    use std::os::fd::{AsFd, OwnedFd};
     use std::path::Path;
     use std::time::SystemTime;
 
@@ -136,11 +148,7 @@ mod platform {
             let fd = fs::open(path, flags, Mode::empty()).map_err(|error| refusal(error, "folder"))?;
             let stat = fs::fstat(&fd).map_err(std::io::Error::from)?;
             check_owner(&stat)?;
-            let mode = stat.st_mode & 0o777;
-            // Windows drives show every folder as 0777, whoever may write there.
-            if mode & 0o022 != 0 && has_permission_bits(&fd) {
-                return Err(Distrust::Writable { mode });
-            }
+            check_mode(&stat, &fd)?;
             Ok(Self { path: path.to_owned(), fd })
         }
 
@@ -153,6 +161,7 @@ mod platform {
                 return Err(Distrust::WrongType { expected: "file" });
             }
             check_owner(&stat)?;
+            check_mode(&stat, &fd)?;
             let file = File::from(fd);
             let modified = file.metadata()?.modified()?;
             Ok((file, (stat.st_dev as u64, stat.st_ino as u64), modified))
@@ -165,8 +174,22 @@ mod platform {
         Ok(File::from(fd))
     }
 
+    /// A group of the user's own is common, so only the world must not write.
+    pub(super) fn check_own(file: &File) -> Result<(), Distrust> {
+        let stat = fs::fstat(file).map_err(std::io::Error::from)?;
+        check_owner(&stat)?;
+        let mode = stat.st_mode & 0o777;
+        if mode & 0o002 != 0 && has_permission_bits(file) { Err(Distrust::Writable { mode }) } else { Ok(()) }
+    }
+
     fn check_owner(stat: &Stat) -> Result<(), Distrust> {
         if stat.st_uid == geteuid().as_raw() { Ok(()) } else { Err(Distrust::WrongOwner) }
+    }
+
+    /// Windows drives show everything as 0777, whoever may write there.
+    fn check_mode(stat: &Stat, fd: &OwnedFd) -> Result<(), Distrust> {
+        let mode = stat.st_mode & 0o777;
+        if mode & 0o022 != 0 && has_permission_bits(fd) { Err(Distrust::Writable { mode }) } else { Ok(()) }
     }
 
     fn refusal(error: Errno, expected: &'static str) -> Distrust {
@@ -178,7 +201,7 @@ mod platform {
     }
 
     #[cfg(target_os = "linux")]
-    fn has_permission_bits(fd: &std::os::fd::OwnedFd) -> bool {
+    fn has_permission_bits(fd: impl AsFd) -> bool {
         const V9FS_MAGIC: u64 = 0x0102_1997;
         const DRVFS_MAGIC: u64 = 0x5346_4846;
         let magic = fs::fstatfs(fd).map(|stat| stat.f_type as u64);
@@ -186,7 +209,7 @@ mod platform {
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn has_permission_bits(_: &std::os::fd::OwnedFd) -> bool {
+    fn has_permission_bits(_: impl AsFd) -> bool {
         true
     }
 }
@@ -203,6 +226,11 @@ mod platform {
 
     pub(super) fn open_without_waiting(path: &Path) -> Result<File, Distrust> {
         Ok(File::open(path)?)
+    }
+
+    /// Profiles of Windows are private by their access lists.
+    pub(super) fn check_own(_: &File) -> Result<(), Distrust> {
+        Ok(())
     }
 
     impl TrustedDir {

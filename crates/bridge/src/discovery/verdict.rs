@@ -71,7 +71,7 @@ pub enum Verdict {
 pub fn judge(facts: &Facts) -> Verdict {
     match facts.validity {
         Validity::Unsupported => return Verdict::Keep,
-        Validity::Malformed { own_name, pid } => return judge_malformed(own_name, pid, facts.age),
+        Validity::Malformed { own_name, pid } => return judge_malformed(own_name, pid, facts),
         Validity::Valid => {}
     }
     if facts.foreign_host && !facts.windows_lock_in_wsl {
@@ -96,6 +96,10 @@ pub fn judge(facts: &Facts) -> Verdict {
     }
 }
 
-fn judge_malformed(own_name: bool, pid: PidState, age: Duration) -> Verdict {
-    if own_name && pid == PidState::Dead && age >= HALF_WRITTEN { Verdict::Delete } else { Verdict::Hide }
+fn judge_malformed(own_name: bool, pid: PidState, facts: &Facts) -> Verdict {
+    if own_name && facts.pid_check && pid == PidState::Dead && facts.age >= HALF_WRITTEN {
+        Verdict::Delete
+    } else {
+        Verdict::Hide
+    }
 }

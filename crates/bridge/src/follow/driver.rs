@@ -115,6 +115,7 @@ impl Driver {
         if !self.keep_alive {
             return Plan::End(lost);
         }
+        self.shared.set_trouble(Some(format!("{}: {lost}", candidate.name)));
         if since.elapsed() >= GOOD_LINK {
             self.backoff.reset();
             (self.failures, self.has_told) = (0, false);
@@ -140,6 +141,7 @@ impl Driver {
         let Some(candidate) = self.choose(&candidates) else {
             self.failed.clear();
             self.backoff.reset();
+            self.shared.set_trouble(None);
             self.set_status(LinkState::Searching, None, None, None);
             return Plan::Wait(None);
         };
@@ -147,9 +149,8 @@ impl Driver {
             self.failed.clear();
             let is_news = self.failures >= TELL_AFTER && !self.has_told;
             self.has_told |= is_news;
-            let message = is_news.then(|| {
-                format!("{} does not answer; trying again in the background. /ide list shows why.", candidate.name)
-            });
+            let reason = self.shared.trouble().unwrap_or_else(|| format!("{} does not answer", candidate.name));
+            let message = is_news.then(|| format!("{reason}; trying again in the background"));
             self.set_status(LinkState::Waiting, Some(&candidate), None, message);
             return Plan::Wait(Some(self.backoff.next()));
         }
@@ -160,7 +161,8 @@ impl Driver {
         };
         match opened {
             Ok(link) => Plan::hold(candidate, link),
-            Err(_) => {
+            Err(error) => {
+                self.shared.set_trouble(Some(format!("{}: {error}", candidate.name)));
                 self.failures += 1;
                 self.failed.push(candidate.id);
                 Plan::Find
@@ -211,6 +213,7 @@ impl Driver {
     }
 
     pub(super) fn connected(&self, candidate: &Candidate, link: &Link) {
+        self.shared.set_trouble(None);
         self.set_status(LinkState::Connected, Some(candidate), Some(&link.server), None);
     }
 

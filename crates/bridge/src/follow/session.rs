@@ -60,6 +60,11 @@ impl Session {
         Arc::clone(&self.shared.state().status)
     }
 
+    /// What went wrong last, as a sentence; `None` while all is well.
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.trouble()
+    }
+
     /// The latest snapshot; `None` while no file is open or no editor is connected.
     pub fn latest(&self) -> Option<Arc<HashedSnapshot>> {
         self.shared.state().gate.latest().cloned()

@@ -18,6 +18,9 @@ use crate::protocol::diagnostics::DiagnosticFix;
 use crate::protocol::lenient::Text;
 use crate::protocol::snapshot::{HashedSnapshot, Snapshot};
 
+/// Events that a listener may leave lying before the editor is slowed down.
+const FULL: usize = 1024;
+
 /// The text for one prompt and what it is about; does not change any more.
 #[derive(Debug, Clone)]
 pub struct Prepared {
@@ -35,6 +38,8 @@ pub(super) struct Shared {
     pub(super) cwd: String,
     state: Mutex<State>,
     listeners: Mutex<Vec<Listener>>,
+    /// What was said once before the first listener came; it is told first.
+    backlog: Mutex<Option<Mailbox<Event>>>,
     next_id: AtomicU64,
     changed: watch::Sender<()>,
 }
@@ -45,6 +50,8 @@ pub(super) struct State {
     picked_by_hand: bool,
     /// Whether the connected editor has told its state yet.
     has_spoken: bool,
+    /// What went wrong last, until it went well.
+    trouble: Option<String>,
 }
 
 struct Listener {
@@ -57,16 +64,31 @@ impl Shared {
     pub(super) fn new(env: Arc<Env>, cwd: String, last_injected: Option<String>) -> Self {
         let status = Arc::new(Status { state: LinkState::Connecting, candidate: None, server: None, message: None });
         let gate = AttachGate::new(last_injected);
-        let state = Mutex::new(State { status, gate, picked_by_hand: false, has_spoken: false });
+        let state = Mutex::new(State { status, gate, picked_by_hand: false, has_spoken: false, trouble: None });
         let (changed, _) = watch::channel(());
-        Self { env, cwd, state, listeners: Mutex::default(), next_id: AtomicU64::new(0), changed }
+        Self {
+            env,
+            cwd,
+            state,
+            listeners: Mutex::default(),
+            backlog: Mutex::new(Some(Mailbox::new(FULL))),
+            next_id: AtomicU64::new(0),
+            changed,
+        }
     }
 
     /// Adds a listener; `wake` is called once for each event that it may take from the mailbox.
     pub(super) fn add_listener(&self, wake: Box<dyn Fn() + Send>) -> (u64, Arc<Mailbox<Event>>) {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let mailbox = Arc::new(Mailbox::default());
-        self.listeners().push(Listener { id, mailbox: Arc::clone(&mailbox), wake });
+        let mailbox = Arc::new(Mailbox::new(FULL));
+        let mut listeners = self.listeners();
+        if let Some(backlog) = self.backlog().take() {
+            while let Some(event) = backlog.pop() {
+                mailbox.push(event);
+                wake();
+            }
+        }
+        listeners.push(Listener { id, mailbox: Arc::clone(&mailbox), wake });
         (id, mailbox)
     }
 
@@ -101,6 +123,15 @@ impl Shared {
             state.status = Arc::clone(&status);
         }
         self.publish(Event::Status(status));
+    }
+
+    /// Notes what went wrong, or that all is well.
+    pub(super) fn set_trouble(&self, trouble: Option<String>) {
+        self.state().trouble = trouble;
+    }
+
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.state().trouble.clone()
     }
 
     pub(super) fn closed(&self, reason: String) {
@@ -169,7 +200,14 @@ impl Shared {
     }
 
     fn publish(&self, event: Event) {
-        for listener in self.listeners().iter() {
+        let listeners = self.listeners();
+        if let Some(backlog) = self.backlog().as_ref().filter(|_| event.is_told_once()) {
+            if backlog.is_full() {
+                backlog.pop();
+            }
+            backlog.push(event.clone());
+        }
+        for listener in listeners.iter() {
             if listener.mailbox.push(event.clone()) {
                 (listener.wake)();
             }
@@ -179,6 +217,10 @@ impl Shared {
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn backlog(&self) -> MutexGuard<'_, Option<Mailbox<Event>>> {
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
@@ -210,7 +252,7 @@ impl EventSink for Shared {
                 state.has_spoken = true;
                 drop(state);
                 let mentions = mentions(&self.env.host, &self.cwd, &snapshot.snapshot);
-                Event::Mention { snapshot, mentions }
+                Event::Mention { snapshot: Arc::new(snapshot.without_text()), mentions }
             }
             LinkEvent::DiagnosticFix(request) => Event::DiagnosticFix(Arc::new(self.received_fix(request))),
         };

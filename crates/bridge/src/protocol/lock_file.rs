@@ -123,7 +123,7 @@ pub fn usable_pid(pid: &Value) -> Option<u64> {
 pub fn parse_name(file_name: &str) -> Option<(&str, u64, u16)> {
     let mut parts = file_name.strip_suffix(".lock")?.rsplitn(3, '-');
     let (port, pid, ide) = (parts.next()?, parts.next()?, parts.next()?);
-    Some((ide, pid.parse().ok()?, port.parse().ok()?)).filter(|_| !ide.is_empty())
+    Some((ide, pid.parse().ok()?, port.parse().ok()?)).filter(|(ide, pid, _)| !ide.is_empty() && *pid != 0)
 }
 
 /// A lock file as our own writers write it.
@@ -185,7 +185,7 @@ mod tests {
     fn names_are_taken_apart_from_the_right() {
         assert_eq!(parse_name("vscode-12-48123.lock"), Some(("vscode", 12, 48123)));
         assert_eq!(parse_name("my-ide-12-48123.lock"), Some(("my-ide", 12, 48123)));
-        for name in ["-12-1.lock", "a-12-70000.lock", "a-x-1.lock", "a-1.lock", "a-1-1", ".lock"] {
+        for name in ["-12-1.lock", "a-12-70000.lock", "a-0-1.lock", "a-x-1.lock", "a-1.lock", "a-1-1", ".lock"] {
             assert_eq!(parse_name(name), None, "{name}");
         }
     }

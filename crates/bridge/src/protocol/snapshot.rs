@@ -124,6 +124,25 @@ impl From<Snapshot> for HashedSnapshot {
     }
 }
 
+impl HashedSnapshot {
+    /// The same with every text empty; the digests still tell of them.
+    pub fn without_text(&self) -> Self {
+        let Snapshot { source, file_path, workspace_folder, ranges, received_at } = &self.snapshot;
+        let ranges = ranges.iter().map(|range| Range { text: Text::default(), selection: range.selection });
+        Self {
+            snapshot: Snapshot {
+                source: source.clone(),
+                file_path: file_path.clone(),
+                workspace_folder: workspace_folder.clone(),
+                ranges: ranges.collect(),
+                received_at: *received_at,
+            },
+            content_hash: self.content_hash.clone(),
+            texts: self.texts.clone(),
+        }
+    }
+}
+
 impl TextDigest {
     fn of(text: &str) -> Self {
         Self { length: text.encode_utf16().count(), hash: hex(&Sha256::digest(text.as_bytes())[..8]) }

@@ -22,6 +22,8 @@ const RESTORE_EVERY: Duration = Duration::from_secs(1);
 /// What the lock file says, and where.
 pub(super) struct NewLock {
     pub(super) folder: PathBuf,
+    /// Whether the folder is the product's own, so that its mode may be mended.
+    pub(super) is_own_folder: bool,
     pub(super) ide: String,
     pub(super) name: String,
     pub(super) port: u16,
@@ -72,7 +74,8 @@ impl LockWriter {
         };
         let gone = Arc::new(Mutex::new(false));
         let path = new.folder.join(lock.file_name());
-        let file = OwnFile { path, folder: new.folder, lock, gone: Arc::clone(&gone) };
+        let is_own_folder = new.is_own_folder;
+        let file = OwnFile { path, folder: new.folder, is_own_folder, lock, gone: Arc::clone(&gone) };
         file.write().await?;
         let (orders, inbox) = mpsc::unbounded_channel();
         let path = file.path.clone();
@@ -152,6 +155,7 @@ async fn keep_fresh(mut file: OwnFile, mut orders: mpsc::UnboundedReceiver<Order
 #[derive(Clone)]
 struct OwnFile {
     folder: PathBuf,
+    is_own_folder: bool,
     path: PathBuf,
     lock: OwnLock,
     /// Set once the file was removed for good; held while it is written.
@@ -177,7 +181,7 @@ impl OwnFile {
         if *gone {
             return Err(ServerError::Closed);
         }
-        prepare_folder(&self.folder)?;
+        prepare_folder(&self.folder, self.is_own_folder)?;
         let write = || -> io::Result<()> {
             // Unique, exclusive, 0600; gone again if anything fails.
             let mut temporary = tempfile::Builder::new().prefix(".lock-").suffix(".tmp").tempfile_in(&self.folder)?;
@@ -223,23 +227,24 @@ fn persist(mut temporary: tempfile::NamedTempFile, path: &Path) -> io::Result<()
     }
 }
 
-/// Makes the folder, private, and checks that nobody else can write it.
-fn prepare_folder(folder: &Path) -> Result<(), ServerError> {
+/// Makes the folder, private, and checks that nobody else can write it. The mode of a folder that somebody else named is
+/// not ours to change.
+fn prepare_folder(folder: &Path, is_own: bool) -> Result<(), ServerError> {
     let refused = |source: Distrust| ServerError::Folder { folder: folder.to_owned(), source };
-    make_private(folder).map_err(|error| refused(Distrust::Io(error)))?;
+    make_private(folder, is_own).map_err(|error| refused(Distrust::Io(error)))?;
     TrustedDir::open_dir(folder).map(drop).map_err(refused)
 }
 
 #[cfg(unix)]
-fn make_private(folder: &Path) -> io::Result<()> {
+fn make_private(folder: &Path, is_own: bool) -> io::Result<()> {
     use std::fs::{DirBuilder, Permissions, set_permissions, symlink_metadata};
     use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let found = symlink_metadata(folder)?;
     // An older version may have made it with the user's umask.
-    let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
-    if is_ours && found.mode() & 0o077 != 0 {
+    let may_mend = is_own && found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+    if may_mend && found.mode() & 0o077 != 0 {
         // A file system without such bits refuses; the check that follows knows those.
         let _ = set_permissions(folder, Permissions::from_mode(0o700));
     }
@@ -247,7 +252,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn make_private(folder: &Path) -> io::Result<()> {
+fn make_private(folder: &Path, _is_own: bool) -> io::Result<()> {
     std::fs::create_dir_all(folder)
 }
 

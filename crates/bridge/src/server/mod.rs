@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use crate::env::Env;
 use crate::mailbox::{Mailbox, Supersede};
 use crate::paths::{Host, Os};
+use crate::protocol::MAX_MESSAGE_BYTES;
 use crate::protocol::diagnostics::DiagnosticFix;
 use crate::protocol::json_rpc::{ServerInfo, notification_message};
 use crate::protocol::snapshot::{Snapshot, hex};
@@ -90,12 +91,14 @@ impl Server {
     ///
     /// Fails when there is no lock folder to write to, it cannot be trusted, or no port can be had.
     pub async fn start(env: Arc<Env>, options: Options) -> Result<Self, ServerError> {
+        let is_own_folder = options.lock_dir.is_none();
         let folder = options.lock_dir.or_else(|| env.lock_dir()).ok_or(ServerError::NoHome)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(ServerError::Listen)?;
         let port = listener.local_addr().map_err(ServerError::Listen)?.port();
         let token = new_token()?;
         let lock = LockWriter::start(NewLock {
             folder,
+            is_own_folder,
             ide: options.ide.clone(),
             name: options.name.clone(),
             port,
@@ -140,7 +143,7 @@ impl Server {
     }
 
     /// Puts a selection in the input box of one client: of those whose folder contains the file the nearest, else
-    /// the one used last. Returns it; `None` when no client is connected.
+    /// the one that was chosen or joined last. Returns it; `None` when no client is connected.
     pub fn mention(&self, snapshot: Snapshot) -> Option<ClientInfo> {
         let client = self.inner.route(&snapshot.file_path.0)?;
         self.inner.outbox.push(Publication::Mention { client: client.id, snapshot });
@@ -236,7 +239,13 @@ impl Inner {
                 _ = end.wait_for(|end| *end) => return,
             };
             match publication {
-                Publication::Selection(snapshot) => self.roster.broadcast(Outgoing::selection(snapshot, &self.info)),
+                Publication::Selection(snapshot) => {
+                    let state = Outgoing::selection(snapshot, &self.info);
+                    // Escapes can double a text; a client would break the link over a longer message.
+                    if state.text.len() <= MAX_MESSAGE_BYTES {
+                        self.roster.broadcast(state);
+                    }
+                }
                 Publication::Mention { client, snapshot } => self.roster.send(client, Outgoing::mention(&snapshot)),
                 Publication::DiagnosticFix { client, request } => {
                     let message = notification_message("diagnostic_fix_requested", &request);

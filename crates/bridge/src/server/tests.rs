@@ -79,6 +79,23 @@ async fn the_lock_file_is_private_and_complete() {
 }
 
 #[tokio::test]
+async fn only_the_products_own_folder_is_mended() {
+    let home = tempfile::tempdir().unwrap();
+    let env = env_with_home(home.path());
+    let (own, other) = (env.lock_dir().unwrap(), home.path().join("other"));
+    for folder in [&own, &other] {
+        fs::create_dir_all(folder).unwrap();
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let server = Server::start(Arc::clone(&env), options()).await.unwrap();
+    assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
+    server.close().await;
+    let elsewhere = Options { lock_dir: Some(other.clone()), ..options() };
+    assert_eq!(Server::start(env, elsewhere).await.map(drop).unwrap_err().code(), "PIX_LOCK_FOLDER");
+    assert_eq!(fs::metadata(&other).unwrap().permissions().mode() & 0o777, 0o777);
+}
+
+#[tokio::test]
 async fn refreshes_keep_the_endpoint_and_are_drained_before_the_end() {
     let editor = Editor::start().await;
     let before = editor.lock();
