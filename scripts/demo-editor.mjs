@@ -26,17 +26,20 @@ const actions = {
   close: () => server.close(),
 }
 
+/** The other process may be gone already, and then nobody waits for an answer. */
+const answer = (message) => process.connected && process.send(message, () => {})
+
 process.on('message', async ([action, snapshot]) => {
   try {
     // The other process compares this with its own clock.
     await actions[action]({ ...snapshot, receivedAt: performance.timeOrigin + performance.now() })
-    process.send({})
+    answer({})
   } catch (error) {
-    process.send({ failure: error.message })
+    answer({ failure: error.message })
   }
-  if (action === 'close') process.disconnect()
+  if (action === 'close' && process.connected) process.disconnect()
 })
 
 // Also when the other process was killed: an editor that nobody can use any more takes its lock file along.
 process.on('disconnect', () => server.close())
-process.send({ lockFile: server.lockFile })
+answer({ lockFile: server.lockFile })

@@ -24,6 +24,9 @@ const CODE = `export function total(prices: number[]): number {
 }
 `
 
+// A reader that has seen enough (`| head`) is no reason to stop half-way and leave things behind.
+process.stdout.on('error', () => {})
+
 await main(async () => {
   // A library of one's own needs no building.
   if (!process.env.PI_X_IDE_NATIVE_LIBRARY) await build()

@@ -1,5 +1,5 @@
 // What a process has used so far.
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { performance } from 'node:perf_hooks'
 
 const SCHEDSTAT = `/proc/self/task/${process.pid}/schedstat`
@@ -33,12 +33,3 @@ export function usageSince(start) {
 }
 
 const threadMs = () => (countsThreads ? Number(readFileSync(SCHEDSTAT, 'latin1').split(' ', 1)[0]) / 1e6 : 0)
-
-/** Number of threads of this process; undefined where the system does not tell. */
-export function threadCount() {
-  try {
-    return readdirSync('/proc/self/task').length
-  } catch {
-    return undefined
-  }
-}

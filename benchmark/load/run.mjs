@@ -5,13 +5,13 @@ import { promisify } from 'node:util'
 import { aim, number, table } from '../lib/report.mjs'
 import { median, medianRatio, quantile } from '../lib/statistics.mjs'
 
-const SCRIPT = fileURLToPath(new URL('process.mjs', import.meta.url))
-const KINDS = ['ours', 'ws']
+const SCRIPT = fileURLToPath(new URL('process.cjs', import.meta.url))
+const KINDS = ['ours', 'ws', 'empty']
 const WARM_UP = 3
 
 export async function measureLoading({ quick }) {
   const processes = quick ? 9 : 21
-  const results = { ours: [], ws: [] }
+  const results = { ours: [], ws: [], empty: [] }
   for (let i = -WARM_UP; i < processes; i++) {
     for (const kind of KINDS) {
       const { stdout } = await promisify(execFile)(process.execPath, [SCRIPT, kind])
