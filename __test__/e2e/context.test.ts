@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import { Editor } from '../harness/editor.ts'
 import { block, CHECKOUT, expectBlocks } from '../harness/extension.ts'
@@ -211,6 +212,21 @@ describe.each(bothVersions())('$label', { concurrent: true, timeout: TEST_MS }, 
       await tui.seeStatus(/^(?!.*bar)/)
       await tui.prompt('third')
       expectBlocks(our, FOO)
+      expect(await tui.quit()).toBe(0)
+    })
+
+    test('a command that is typed out runs with one Enter', async ({ box }) => {
+      const our = await box(host)
+      const editor = await Editor.start(our)
+      await editor.select('src/foo.ts', 10, 20)
+      const tui = await Tui.start(our, CHECKOUT)
+      await tui.seeStatus(/⇡ foo\.ts/)
+      await tui.type('/ide off')
+      await tui.until('the typed text', async () => (await tui.input()).includes('/ide off'))
+      // pi looks for completions only a moment after the last key.
+      await sleep(500)
+      await tui.keys('Enter')
+      await editor.waitForClients(0)
       expect(await tui.quit()).toBe(0)
     })
 

@@ -13,6 +13,10 @@ describe('completions', () => {
     expect(names('A')).toEqual(['auto', 'attach'])
     expect(names('ST')).toEqual(['status'])
   })
+  it('offers nothing for a complete word, so that Enter runs it', () => {
+    expect(completions('off')).toBeNull()
+    expect(completions('Status')).toBeNull()
+  })
   it('offers nothing where nothing matches', () => {
     expect(completions('x')).toBeNull()
     expect(completions('status now')).toBeNull()
@@ -63,6 +67,15 @@ describe('/ide', () => {
     expect(session.notices).toEqual([])
     await pi.ide(session, 'status')
     expect(said()?.text).toContain('The editor asked to fix a diagnostic in /repo/a.ts')
+  })
+  it('list says what went wrong with the editor that cannot be reached', async () => {
+    addon.found = [candidate()]
+    Object.assign(connection() ?? {}, {
+      state: 'waiting',
+      message: 'VS Code: nothing answers at 127.0.0.1:9',
+    })
+    await pi.ide(session, 'list')
+    expect(said()?.text).toContain('nothing answers at 127.0.0.1:9')
   })
   it('list has one row per lock, with the current one marked and the reason of others', async () => {
     addon.found = [
