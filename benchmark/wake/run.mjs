@@ -1,4 +1,4 @@
-// The floor under every client: what it costs the JavaScript thread to be woken, with nothing to do.
+// For scale: what it costs the JavaScript thread to be woken through a plain socket, with nothing to do.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
