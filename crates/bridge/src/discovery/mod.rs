@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::blocking::blocking;
 use crate::env::Env;
 use crate::host::{Probe, probe_loopback};
-use crate::protocol::lock_file::LockFile;
+use crate::protocol::lock_file::{self, LockFile, Parsed};
 use crate::trusted::{Distrust, TrustedDir};
 pub use candidate::{Candidate, Standing, auto_connect};
 use matching::Matcher;
@@ -87,8 +87,8 @@ pub fn read_lock(id: &str) -> Result<LockFile, LockGone> {
     let (folder, name) =
         path.parent().zip(path.file_name().and_then(|name| name.to_str())).ok_or(LockGone::NotALock)?;
     let text = TrustedDir::open_dir(folder)?.read(name, MAX_LOCK_BYTES)?;
-    match crate::protocol::lock_file::parse(&text.text) {
-        crate::protocol::lock_file::Parsed::Valid(lock) => Ok(lock),
+    match lock_file::parse(&text.text) {
+        Parsed::Valid(lock) => Ok(lock),
         _ => Err(LockGone::NotALock),
     }
 }

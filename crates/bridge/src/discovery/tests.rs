@@ -195,3 +195,16 @@ async fn links_to_the_project_match_by_real_path() {
         assert!(!machine.usable(real.to_str().unwrap()).await[0].direct, "{folder:?}");
     }
 }
+
+#[tokio::test]
+async fn a_lock_without_a_pid_goes_by_age_and_by_the_given_clock() {
+    let machine = Machine::new();
+    let lock = machine.lock("a.lock", json!({ "pid": 0 }));
+    let after = |hours: u64| {
+        let clock = crate::env::Clock::Fixed(SystemTime::now() + Duration::from_secs(hours * 60 * 60));
+        Arc::new(Env { clock, ..(*machine.env).clone() })
+    };
+    assert_eq!(discover(&after(23), "/w/app", &Options::default()).await.len(), 1);
+    assert!(discover(&after(25), "/w/app", &Options::default()).await.is_empty());
+    assert!(!lock.exists());
+}

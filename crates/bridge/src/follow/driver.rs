@@ -141,6 +141,8 @@ impl Driver {
         let Some(candidate) = self.choose(&candidates) else {
             self.failed.clear();
             self.backoff.reset();
+            // Whatever failed is gone: the next editor's trouble is its own.
+            (self.failures, self.has_told) = (0, false);
             self.shared.set_trouble(None);
             self.set_status(LinkState::Searching, None, None, None);
             return Plan::Wait(None);

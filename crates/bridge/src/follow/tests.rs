@@ -161,3 +161,40 @@ async fn a_dropped_session_lets_go_of_the_editor() {
     drop(session);
     until("gone", || editor.clients().is_empty()).await;
 }
+
+#[tokio::test]
+async fn trouble_of_an_editor_that_is_gone_does_not_silence_that_of_the_next() {
+    let machine = Machine::new();
+    let editor = machine.editor("gone", "/w").await;
+    let template = std::fs::read_to_string(editor.lock_file()).unwrap();
+    let dead = |name: &str| {
+        let text = template.replace("\"gone\"", &format!("\"{name}\""));
+        text.replace(&format!("\"port\": {}", editor.port()), "\"port\": 1")
+    };
+    let folder = editor.lock_file().parent().unwrap().to_owned();
+    editor.close().await;
+    let session = machine.follow(Options::default());
+    let told = |name: &'static str| {
+        let heard = session.subscribe(|| {});
+        let mailbox = heard.mailbox();
+        async move {
+            let _heard = heard;
+            loop {
+                if let Event::Status(status) = mailbox.next().await
+                    && status.message.as_ref().is_some_and(|message| message.contains(name))
+                {
+                    return;
+                }
+            }
+        }
+    };
+    for name in ["first", "second"] {
+        let word = told(name);
+        // Three of one folder fail one after the other, which is news.
+        let files: Vec<_> = (1..=3).map(|n| folder.join(format!("vscode-1-{n}.lock"))).collect();
+        files.iter().for_each(|file| std::fs::write(file, dead(name)).unwrap());
+        tokio::time::timeout(Duration::from_secs(10), word).await.expect(name);
+        files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
+        until("searching", || session.status().state == LinkState::Searching).await;
+    }
+}
