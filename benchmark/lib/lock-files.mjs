@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Writes the lock file of an editor as every producer writes it, into a folder that only the user can read. */
+/** Writes the lock file of an editor as every producer writes it, into a folder that only the user can read; its path. */
 export function writeLockFile(
   lockDir,
   { ide = 'vscode', name = 'Benchmark', pid = process.pid, port, token, folder },
@@ -22,7 +22,7 @@ export function writeLockFile(
     updatedAt: now,
   }
   mkdirSync(lockDir, { recursive: true, mode: 0o700 })
-  writeFileSync(join(lockDir, `${ide}-${pid}-${port}.lock`), `${JSON.stringify(lock, null, 2)}\n`, {
-    mode: 0o600,
-  })
+  const file = join(lockDir, `${ide}-${pid}-${port}.lock`)
+  writeFileSync(file, `${JSON.stringify(lock, null, 2)}\n`, { mode: 0o600 })
+  return file
 }
