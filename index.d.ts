@@ -10,6 +10,13 @@ export declare class Connection {
   get state(): ConnectionState
   /** What went wrong last, as a sentence; null while all is well. */
   get message(): string | null
+  /**
+   * What went wrong in the background, oldest first; the last hundred entries. `PI_X_IDE_LOG` names a file (absolute
+   * path) that gets them as well.
+   */
+  log(): Array<LogEntry>
+  /** How each lock folder is watched; empty without `keepAlive`. */
+  watching(): Array<WatchedFolder>
   /** Where the latest snapshot stands with the next prompt. */
   get attachState(): AttachState
   /** The latest snapshot; null while no file is open or no editor is connected. */
@@ -69,13 +76,24 @@ export declare class IdeServer {
   /** Tells every client that there is no active editor. */
   clear(): void
   /**
-   * Puts a selection in the input box of one client: of those whose folder contains the file the nearest, else the
-   * one that was chosen or joined last. Returns it; null when no client is connected. Throws as `publish` does.
+   * Puts a selection in the input box of exactly one client. Returns it; null when no client is connected.
+   *
+   * It is the client in the terminal that the options name. Else one of the same workspace: of the clients whose
+   * folder contains the file the nearest; else of those whose folder lies in, or contains, the workspace folder of
+   * the file (the snapshot's, else the longest open one that contains the file) the one used last. Else the one used
+   * last of all. A client is used when it is chosen, joins, or gets a prompt; among equals, the one used last counts.
+   * Throws as `publish` does.
    */
-  mention(snapshot: SnapshotInput): ClientInfo | null
-  /** Asks one client, chosen as for `mention`, to look at diagnostics. Returns it; null when no client is connected. */
-  requestFix(request: DiagnosticFix): ClientInfo | null
-  /** Writes other workspace folders to the lock file; resolves when it is written. */
+  mention(snapshot: SnapshotInput, options?: RouteOptions | undefined | null): RoutedClient | null
+  /**
+   * Asks one client, chosen as for `mention`, to look at diagnostics. Returns it; null when no client is connected.
+   * Throws `PIX_INVALID_ARGUMENT`.
+   */
+  requestFix(request: DiagnosticFix, options?: RouteOptions | undefined | null): RoutedClient | null
+  /**
+   * Writes other workspace folders to the lock file, and routes mentions by them from now on; resolves when the file
+   * is written.
+   */
   setWorkspaceFolders(folders: Array<string>): Promise<void>
   /** Notes in the lock file that the editor's window has the focus now; resolves when it is written. */
   focus(): Promise<void>
@@ -124,7 +142,25 @@ export interface Candidate {
   verdict: Verdict
   /** Why, as a sentence about "it". */
   reason: string
+  /** What was looked at to judge it, besides `matchLength`. */
+  checks: CandidateChecks
 }
+
+/** What was looked at to judge a lock file. */
+export interface CandidateChecks {
+  /** What its text is. */
+  parsed: ParsedAs
+  /** What its pid says. */
+  pid: PidCheck
+  /** Hosts that were asked, in the order they would be dialled; empty where nobody was. */
+  probes: Array<HostProbe>
+}
+
+/**
+ * What decided for a client: it runs in the terminal that was asked for, it belongs to the workspace of the file, or it
+ * was only the one used last.
+ */
+export type ChosenBy = 'terminal' | 'workspace' | 'last-used'
 
 /** A client that has completed the handshake. */
 export interface ClientInfo {
@@ -134,8 +170,10 @@ export interface ClientInfo {
   name: string
   /** Its version. */
   version: string
-  /** Its working folder, where it told one. */
+  /** Its working folder in this host's form, where it told one. */
   cwd?: string
+  /** Name of the editor's terminal that it runs in, where it told one: its `PI_X_IDE_TERMINAL_SESSION_ID`. */
+  terminalSessionId?: string
 }
 
 /** Effective configuration of one folder. */
@@ -175,7 +213,7 @@ export declare function connectBest(cwd: string, options?: ConnectBestOptions | 
 export interface ConnectBestOptions {
   /** Never null: a connection that follows editors as they come, go and reload, until `close()`. Default: false. */
   keepAlive?: boolean
-  /** Absolute path of the folder to look at instead of `~/.pi/pi-x-ide/lock`. */
+  /** Absolute path of the folder to look at instead of the user's lock folders. */
   lockDir?: string
   /** Whether the pid in a lock file tells if its editor lives. Default: true. */
   checkPid?: boolean
@@ -210,6 +248,43 @@ export interface ContextLine {
   text: string
   /** Whether the diagnostic itself covers it. */
   isPrimary: boolean
+}
+
+/**
+ * Looks at every lock folder for an editor of `cwd` (absolute), asks every port, and says what to do. Deletes nothing.
+ *
+ * Rejects with `PIX_INVALID_ARGUMENT` only.
+ */
+export declare function diagnose(cwd: string, options?: DiagnoseOptions | undefined | null): Promise<Diagnosis>
+
+/** How a diagnosis is made. */
+export interface DiagnoseOptions {
+  /** Absolute path of the folder to look at instead of the user's lock folders. */
+  lockDir?: string
+  /** Ends it early; the promise rejects with its reason. */
+  signal?: AbortSignal
+}
+
+/** One look at everything that decides on a connection. Carries no token. */
+export interface Diagnosis {
+  /** Version of pi-x-ide. */
+  version: string
+  /** Operating system and processor, such as `linux-x64`. */
+  platform: string
+  /** Present inside WSL. */
+  wsl?: WslFacts
+  /** `PI_X_IDE_HOST_OVERRIDE`, where set. */
+  hostOverride?: string
+  /** Whether pids are looked at. */
+  pidCheck: boolean
+  /** Lock folders, the user's own first. */
+  folders: Array<LockFolder>
+  /** Every lock file with its verdict, as `discover` with `all` gives them. */
+  candidates: Array<Candidate>
+  /** Home folders, which a report for others should not name. */
+  homes: Array<string>
+  /** What to do, as sentences; empty where nothing is to be done. */
+  advice: Array<string>
 }
 
 /** One diagnostic with the text around it. */
@@ -254,7 +329,8 @@ export interface DiagnosticFix {
 }
 
 /**
- * Finds every editor whose lock file is there, best match for `cwd` (absolute) first.
+ * Finds every editor whose lock file is there, best match for `cwd` (absolute) first, usable ones before all others:
+ * in `~/.pi/pi-x-ide/lock` and, under WSL, that folder of each Windows profile. Takes a second at most.
  *
  * What cannot be read or trusted is skipped with a reason, see `all`. Rejects with `PIX_INVALID_ARGUMENT` only.
  * Protocol: "Lock files".
@@ -263,13 +339,16 @@ export declare function discover(cwd: string, options?: DiscoverOptions | undefi
 
 /** What a scan looks at and what it may do. */
 export interface DiscoverOptions {
-  /** Also return what is hidden or cannot be used, each with its reason. Default: false. */
+  /**
+   * Also return what is hidden or cannot be used, each with its reason, and ask every port whether it answers.
+   * Default: false.
+   */
   all?: boolean
   /** Remove lock files that are proven dead. Default: true. */
   cleanUp?: boolean
   /** Whether the pid in a lock file tells if its editor lives. Default: true; `PI_X_IDE_PID_CHECK=0` switches it off. */
   checkPid?: boolean
-  /** Absolute path of the folder to look at instead of `~/.pi/pi-x-ide/lock`. */
+  /** Absolute path of the folder to look at instead of the user's lock folders. */
   lockDir?: string
   /** Ends the scan early; the promise rejects with its reason. */
   signal?: AbortSignal
@@ -294,6 +373,12 @@ export type EditorEvent =
     candidate?: Candidate; /** Who answered; present while connected. */
     server?: ServerInfo; /** Something that the user should know, once per cause. */
   message?: string }
+  | { type: 'error'; /**
+     * Stable code, `PIX_WATCH_LIMIT`: the system watches no more folders, so that lock folders are looked at every two
+     * seconds.
+     */
+    code: string; /** What is wrong, as sentences. */
+  message: string }
   | { type: 'closed'; /** Why, as a sentence. */
   reason: string }
 
@@ -325,6 +410,14 @@ export declare function formatContext(snapshot: SnapshotInput | undefined | null
  */
 export declare function formatMention(snapshot: SnapshotInput, cwd: string): Array<string>
 
+/** What one host said. */
+export interface HostProbe {
+  /** Host without brackets. */
+  host: string
+  /** What it said. */
+  outcome: ProbeOutcome
+}
+
 /** Characters of the line. */
 export type Icons = 'unicode' | 'nerd' | 'ascii'
 
@@ -344,6 +437,12 @@ export interface IdeServerOptions {
   allowedHosts?: Array<string>
   /** Between two refreshes of the lock file, in milliseconds. Default: 900000. */
   heartbeatMs?: number
+  /**
+   * Under native Windows also listens on the adapter of WSL, on the same port, so that a pi in a WSL with NAT
+   * networking reaches the editor; the adapter is waited for, and looked for again every 30 seconds. Everything in
+   * the WSL machine can then knock, and only the token lets in. Elsewhere it does nothing. Default: false.
+   */
+  wslListener?: boolean
 }
 
 /** File name and line ranges for one line on the screen. Neither cut nor escaped. */
@@ -366,6 +465,32 @@ export interface LatestOptions {
  * A file that cannot be used counts as empty and is named in `problems`. Rejects with `PIX_INVALID_ARGUMENT` only.
  */
 export declare function loadConfig(cwd: string): Promise<Config>
+
+/** One lock folder that was looked at. */
+export interface LockFolder {
+  /** Its path; it need not exist. */
+  path: string
+  /** Whether it belongs to a Windows profile, seen from WSL. */
+  windows: boolean
+  /** Lock files in it. */
+  locks: number
+  /** Why it was not read, or not to its end, as a sentence. */
+  problem?: string
+}
+
+/** One thing that happened in the background. */
+export interface LogEntry {
+  /** When it happened last, in milliseconds since the epoch. */
+  time: number
+  /** What happened, as a sentence. */
+  message: string
+}
+
+/** What the text of a lock file is. */
+export type ParsedAs = 'valid' | 'unsupported' | 'malformed' | 'unreadable'
+
+/** What the pid of a lock file says. */
+export type PidCheck = 'alive' | 'dead' | 'unusable' | 'not-checked'
 
 /** A place in a file. Protocol: "Notifications". */
 export interface Position {
@@ -401,6 +526,9 @@ export interface PrepareOptions {
   waitMs?: number
 }
 
+/** What a connect to a port showed: somebody accepts, the machine says that nobody listens, no answer. */
+export type ProbeOutcome = 'reachable' | 'refused' | 'timeout'
+
 /** One selected range with its text. */
 export interface RangeInput {
   /** Selected text. */
@@ -417,6 +545,28 @@ export interface RelatedInformation {
   range: Selection
   /** What the tool says about it. */
   message: string
+}
+
+/** The client that something was given to, with the reason, so that the editor can tell its user. */
+export interface RoutedClient {
+  /** Number of the link, never used twice in one server. */
+  id: number
+  /** Its name, `pi-x-ide` for this product. */
+  name: string
+  /** Its version. */
+  version: string
+  /** Its working folder in this host's form, where it told one. */
+  cwd?: string
+  /** Name of the editor's terminal that it runs in, where it told one. */
+  terminalSessionId?: string
+  /** Why it was this one. */
+  chosenBy: ChosenBy
+}
+
+/** Which client a mention or a request is for. */
+export interface RouteOptions {
+  /** The terminal whose client is meant, as the editor has named it in `PI_X_IDE_TERMINAL_SESSION_ID`. */
+  terminalSessionId?: string
 }
 
 /** From `start` up to, not including, `end`. */
@@ -482,7 +632,35 @@ export type Transport = 'ws'
 export declare function truncateToWidth(text: string, width: number): string
 
 /** Whether a candidate can be used. */
-export type Verdict = 'usable' | 'foreign-host' | 'unsupported' | 'malformed' | 'untrusted' | 'stale' | 'removed'
+export type Verdict = 'usable' | 'not-answering' | 'foreign-host' | 'unsupported' | 'malformed' | 'untrusted' | 'stale' | 'removed'
 
 /** Version of the native library, equal to that of package.json. */
 export declare function version(): string
+
+/** How one lock folder is watched. */
+export interface WatchedFolder {
+  /** Path of the folder; it need not exist. */
+  path: string
+  /** How it is watched. */
+  kind: WatchKind
+  /** Why it is not watched by events, as a sentence about "it". */
+  reason?: string
+}
+
+/** How a lock folder is watched: by the system's events, or by a look every two seconds. */
+export type WatchKind = 'events' | 'polling'
+
+/** What is known of WSL. */
+export interface WslFacts {
+  /** Name of the distribution; empty when unknown. */
+  distro: string
+  /** Folder below which the Windows drives are mounted. */
+  automountRoot: string
+  /** How Windows is reached. */
+  networking: WslNetworking
+  /** Address of Windows; only with `nat`. */
+  gateway?: string
+}
+
+/** How WSL reaches Windows: as the default gateway of its own network, or over loopback. */
+export type WslNetworking = 'nat' | 'mirrored'

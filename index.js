@@ -14,6 +14,7 @@ const native = load()
 
 // One statement a name: this is how an ES module's `import { discover } from 'pi-x-ide'` learns of them.
 exports.discover = native.discover
+exports.diagnose = native.diagnose
 exports.connect = native.connect
 exports.connectBest = native.connectBest
 exports.Connection = native.Connection

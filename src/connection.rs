@@ -9,10 +9,11 @@ use napi::{Env, Result, ValueType};
 use napi_derive::napi;
 use pi_x_ide_bridge::connection::Timings;
 use pi_x_ide_bridge::discovery::Options as DiscoveryOptions;
-use pi_x_ide_bridge::env::Variables;
+use pi_x_ide_bridge::env::{Env as BridgeEnv, Variables};
 use pi_x_ide_bridge::follow::{self, Options, Prepared, Session};
 
 use crate::abort::AbortListener;
+use crate::diagnose::{LogEntry, WatchedFolder};
 use crate::discover::Candidate;
 use crate::events::{AttachState, ConnectionState, Listeners, ServerInfo};
 use crate::failure::Failure;
@@ -41,7 +42,7 @@ pub struct ConnectOptions<'env> {
 pub struct ConnectBestOptions<'env> {
     /// Never null: a connection that follows editors as they come, go and reload, until `close()`. Default: false.
     pub keep_alive: Option<bool>,
-    /// Absolute path of the folder to look at instead of `~/.pi/pi-x-ide/lock`.
+    /// Absolute path of the folder to look at instead of the user's lock folders.
     pub lock_dir: Option<String>,
     /// Whether the pid in a lock file tells if its editor lives. Default: true.
     pub check_pid: Option<bool>,
@@ -115,8 +116,9 @@ pub fn connect(
     let variables = Variables::current();
     let work = async move {
         let cwd = absolute("cwd", cwd.map_or_else(process_folder, Ok)?)?;
-        let options = Options { timings: timings(timeout)?, last_injected, ..Options::default() };
-        Ok(follow::connect(env_of(variables, &cwd).await?, cwd, candidate.into(), options).await?)
+        let env = env_of(variables, &cwd).await?;
+        let options = Options { timings: timings(&env, timeout)?, last_injected, ..Options::default() };
+        Ok(follow::connect(env, cwd, candidate.into(), options).await?)
     };
     abortable(env, abort, work, |_, session| Ok(Connection::new(session)))
 }
@@ -141,8 +143,8 @@ pub fn connect_best(
         let cwd = absolute("cwd", cwd)?;
         let lock_dir = lock_dir.map(|dir| absolute("lockDir", dir)).transpose()?.map(PathBuf::from);
         let discovery = DiscoveryOptions { check_pid, lock_dir, ..DiscoveryOptions::default() };
-        let options = Options { discovery, timings: timings(timeout)?, last_injected };
         let env = env_of(variables, &cwd).await?;
+        let options = Options { discovery, timings: timings(&env, timeout)?, last_injected };
         if keep_alive {
             Ok(Some(follow::follow(env, cwd, options)))
         } else {
@@ -189,6 +191,19 @@ impl Connection {
     #[napi(getter, catch_unwind)]
     pub fn message(&self) -> Option<String> {
         self.session.trouble()
+    }
+
+    /// What went wrong in the background, oldest first; the last hundred entries. `PI_X_IDE_LOG` names a file (absolute
+    /// path) that gets them as well.
+    #[napi(catch_unwind)]
+    pub fn log(&self) -> Vec<LogEntry> {
+        self.session.journal().into_iter().map(LogEntry::from).collect()
+    }
+
+    /// How each lock folder is watched; empty without `keepAlive`.
+    #[napi(catch_unwind)]
+    pub fn watching(&self) -> Vec<WatchedFolder> {
+        self.session.watched_folders().into_iter().map(WatchedFolder::from).collect()
     }
 
     /// Where the latest snapshot stands with the next prompt.
@@ -291,8 +306,8 @@ fn process_folder() -> std::result::Result<String, Failure> {
     folder.into_os_string().into_string().map_err(|_| Failure::invalid("the process's folder is not UTF-8: pass cwd"))
 }
 
-fn timings(timeout_ms: Option<f64>) -> std::result::Result<Timings, Failure> {
-    let default = Timings::default();
+fn timings(env: &BridgeEnv, timeout_ms: Option<f64>) -> std::result::Result<Timings, Failure> {
+    let default = Timings::of(env);
     Ok(Timings { connect: millis("timeoutMs", timeout_ms, 1.0)?.unwrap_or(default.connect), ..default })
 }
 

@@ -6,6 +6,7 @@ use napi::bindgen_prelude::{AsyncBlock, Object};
 use napi::{Env, Result};
 use napi_derive::napi;
 use pi_x_ide_bridge::discovery::{self as bridge, Standing};
+use pi_x_ide_bridge::host::Probe;
 
 use pi_x_ide_bridge::env::Variables;
 use serde::Serialize;
@@ -30,6 +31,8 @@ pub enum Transport {
 pub enum Verdict {
     /// It may be connected to.
     Usable,
+    /// Nothing answers at its port, although its process seems to live; found out with `all` only.
+    NotAnswering,
     /// Of another machine that shares the home folder.
     ForeignHost,
     /// A lock file of another protocol version.
@@ -82,26 +85,97 @@ pub struct Candidate {
     pub verdict: Verdict,
     /// Why, as a sentence about "it".
     pub reason: String,
+    /// What was looked at to judge it, besides `matchLength`.
+    pub checks: CandidateChecks,
+}
+
+/// What was looked at to judge a lock file.
+#[napi(object)]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CandidateChecks {
+    /// What its text is.
+    pub parsed: ParsedAs,
+    /// What its pid says.
+    pub pid: PidCheck,
+    /// Hosts that were asked, in the order they would be dialled; empty where nobody was.
+    pub probes: Vec<HostProbe>,
+}
+
+/// What the text of a lock file is.
+#[napi(string_enum = "lowercase")]
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParsedAs {
+    /// A lock file of our version.
+    Valid,
+    /// A lock file of another version.
+    Unsupported,
+    /// No lock file.
+    Malformed,
+    /// It was not read.
+    Unreadable,
+}
+
+/// What the pid of a lock file says.
+#[napi(string_enum = "kebab-case")]
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PidCheck {
+    /// Such a process lives, or may live.
+    Alive,
+    /// There is no such process.
+    Dead,
+    /// The file has no pid, or none that could be one.
+    Unusable,
+    /// It says nothing here, or is not asked.
+    NotChecked,
+}
+
+/// What one host said.
+#[napi(object)]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostProbe {
+    /// Host without brackets.
+    pub host: String,
+    /// What it said.
+    pub outcome: ProbeOutcome,
+}
+
+/// What a connect to a port showed: somebody accepts, the machine says that nobody listens, no answer.
+#[napi(string_enum = "lowercase")]
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProbeOutcome {
+    /// Somebody accepts.
+    Reachable,
+    /// The machine says that nobody listens.
+    Refused,
+    /// No answer in 500 milliseconds, or an error that proves nothing.
+    Timeout,
 }
 
 /// What a scan looks at and what it may do.
 #[napi(object, object_to_js = false)]
 #[derive(Default)]
 pub struct DiscoverOptions<'env> {
-    /// Also return what is hidden or cannot be used, each with its reason. Default: false.
+    /// Also return what is hidden or cannot be used, each with its reason, and ask every port whether it answers.
+    /// Default: false.
     pub all: Option<bool>,
     /// Remove lock files that are proven dead. Default: true.
     pub clean_up: Option<bool>,
     /// Whether the pid in a lock file tells if its editor lives. Default: true; `PI_X_IDE_PID_CHECK=0` switches it off.
     pub check_pid: Option<bool>,
-    /// Absolute path of the folder to look at instead of `~/.pi/pi-x-ide/lock`.
+    /// Absolute path of the folder to look at instead of the user's lock folders.
     pub lock_dir: Option<String>,
     /// Ends the scan early; the promise rejects with its reason.
     #[napi(ts_type = "AbortSignal")]
     pub signal: Option<Object<'env>>,
 }
 
-/// Finds every editor whose lock file is there, best match for `cwd` (absolute) first.
+/// Finds every editor whose lock file is there, best match for `cwd` (absolute) first, usable ones before all others:
+/// in `~/.pi/pi-x-ide/lock` and, under WSL, that folder of each Windows profile. Takes a second at most.
 ///
 /// What cannot be read or trusted is skipped with a reason, see `all`. Rejects with `PIX_INVALID_ARGUMENT` only.
 /// Protocol: "Lock files".
@@ -144,6 +218,63 @@ impl From<bridge::Candidate> for Candidate {
             last_activity,
             verdict: candidate.standing.into(),
             reason: candidate.reason,
+            checks: candidate.checks.into(),
+        }
+    }
+}
+
+impl From<bridge::Checks> for CandidateChecks {
+    fn from(checks: bridge::Checks) -> Self {
+        let probe = |probe: bridge::HostProbe| HostProbe {
+            host: probe.host,
+            outcome: match probe.outcome {
+                Probe::Reachable => ProbeOutcome::Reachable,
+                Probe::Refused => ProbeOutcome::Refused,
+                Probe::Timeout => ProbeOutcome::Timeout,
+            },
+        };
+        Self {
+            parsed: match checks.parsed {
+                bridge::ParsedAs::Valid => ParsedAs::Valid,
+                bridge::ParsedAs::Unsupported => ParsedAs::Unsupported,
+                bridge::ParsedAs::Malformed => ParsedAs::Malformed,
+                bridge::ParsedAs::Unreadable => ParsedAs::Unreadable,
+            },
+            pid: match checks.pid {
+                bridge::PidCheck::Alive => PidCheck::Alive,
+                bridge::PidCheck::Dead => PidCheck::Dead,
+                bridge::PidCheck::Unusable => PidCheck::Unusable,
+                bridge::PidCheck::NotChecked => PidCheck::NotChecked,
+            },
+            probes: checks.probes.into_iter().map(probe).collect(),
+        }
+    }
+}
+
+impl From<CandidateChecks> for bridge::Checks {
+    fn from(checks: CandidateChecks) -> Self {
+        let probe = |probe: HostProbe| bridge::HostProbe {
+            host: probe.host,
+            outcome: match probe.outcome {
+                ProbeOutcome::Reachable => Probe::Reachable,
+                ProbeOutcome::Refused => Probe::Refused,
+                ProbeOutcome::Timeout => Probe::Timeout,
+            },
+        };
+        Self {
+            parsed: match checks.parsed {
+                ParsedAs::Valid => bridge::ParsedAs::Valid,
+                ParsedAs::Unsupported => bridge::ParsedAs::Unsupported,
+                ParsedAs::Malformed => bridge::ParsedAs::Malformed,
+                ParsedAs::Unreadable => bridge::ParsedAs::Unreadable,
+            },
+            pid: match checks.pid {
+                PidCheck::Alive => bridge::PidCheck::Alive,
+                PidCheck::Dead => bridge::PidCheck::Dead,
+                PidCheck::Unusable => bridge::PidCheck::Unusable,
+                PidCheck::NotChecked => bridge::PidCheck::NotChecked,
+            },
+            probes: checks.probes.into_iter().map(probe).collect(),
         }
     }
 }
@@ -152,6 +283,7 @@ impl From<Standing> for Verdict {
     fn from(standing: Standing) -> Self {
         match standing {
             Standing::Usable => Self::Usable,
+            Standing::NotAnswering => Self::NotAnswering,
             Standing::ForeignHost => Self::ForeignHost,
             Standing::Unsupported => Self::Unsupported,
             Standing::Malformed => Self::Malformed,
@@ -166,6 +298,7 @@ impl From<Verdict> for Standing {
     fn from(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Usable => Self::Usable,
+            Verdict::NotAnswering => Self::NotAnswering,
             Verdict::ForeignHost => Self::ForeignHost,
             Verdict::Unsupported => Self::Unsupported,
             Verdict::Malformed => Self::Malformed,
@@ -193,6 +326,7 @@ impl From<Candidate> for bridge::Candidate {
             modified_at: candidate.last_activity as u64,
             standing: candidate.verdict.into(),
             reason: candidate.reason,
+            checks: candidate.checks.into(),
         }
     }
 }

@@ -62,6 +62,7 @@ pub struct ServerInfo {
 
 /// What a listener is told. Selections that were superseded before they could be delivered are left out; everything
 /// else arrives, in order. `closed` is the last one.
+#[expect(clippy::large_enum_variant, reason = "each is turned into JSON at once")]
 #[napi(discriminant = "type", discriminant_case = "camelCase", object_from_js = false)]
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
@@ -100,6 +101,14 @@ pub enum EditorEvent {
         /// Something that the user should know, once per cause.
         #[serde(skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+    },
+    /// Something in the background that the user should know, once per cause.
+    Error {
+        /// Stable code, `PIX_WATCH_LIMIT`: the system watches no more folders, so that lock folders are looked at every two
+        /// seconds.
+        code: String,
+        /// What is wrong, as sentences.
+        message: String,
     },
     /// The connection is closed for good.
     Closed {
@@ -201,6 +210,7 @@ impl From<Event> for EditorEvent {
                 server: status.server.clone().map(ServerInfo::from),
                 message: status.message.clone(),
             },
+            Event::Error { code, message } => Self::Error { code: code.to_owned(), message },
             Event::Closed { reason } => Self::Closed { reason },
         }
     }

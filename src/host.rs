@@ -22,8 +22,8 @@ pub async fn env_of(variables: Variables, cwd: &str) -> Result<Arc<Env>, Failure
     let cwd = cwd.to_owned();
     let read = tokio::task::spawn_blocking(move || {
         let env = Env::of(variables);
-        let defaults = config::load(&env, &cwd).env;
-        Arc::new(env.with_defaults(&defaults))
+        let config = config::load(&env, &cwd);
+        Arc::new(Env { path_map: config.path_map, ..env.with_defaults(&config.env) })
     });
     read.await.map_err(|_| Failure::closed("the process"))
 }

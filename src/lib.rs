@@ -6,6 +6,7 @@
 mod abort;
 mod config;
 mod connection;
+mod diagnose;
 mod diagnostics;
 mod discover;
 mod events;

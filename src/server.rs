@@ -35,6 +35,10 @@ pub struct IdeServerOptions {
     pub allowed_hosts: Option<Vec<String>>,
     /// Between two refreshes of the lock file, in milliseconds. Default: 900000.
     pub heartbeat_ms: Option<f64>,
+    /// Under native Windows also listens on the adapter of WSL, on the same port, so that a pi in a WSL with NAT
+    /// networking reaches the editor; the adapter is waited for, and looked for again every 30 seconds. Everything in
+    /// the WSL machine can then knock, and only the token lets in. Elsewhere it does nothing. Default: false.
+    pub wsl_listener: Option<bool>,
 }
 
 /// A client that has completed the handshake.
@@ -46,8 +50,47 @@ pub struct ClientInfo {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// Its working folder, where it told one.
+    /// Its working folder in this host's form, where it told one.
     pub cwd: Option<String>,
+    /// Name of the editor's terminal that it runs in, where it told one: its `PI_X_IDE_TERMINAL_SESSION_ID`.
+    pub terminal_session_id: Option<String>,
+}
+
+/// Which client a mention or a request is for.
+#[napi(object, object_to_js = false)]
+#[derive(Default)]
+pub struct RouteOptions {
+    /// The terminal whose client is meant, as the editor has named it in `PI_X_IDE_TERMINAL_SESSION_ID`.
+    pub terminal_session_id: Option<String>,
+}
+
+/// What decided for a client: it runs in the terminal that was asked for, it belongs to the workspace of the file, or it
+/// was only the one used last.
+#[napi(string_enum = "kebab-case")]
+pub enum ChosenBy {
+    /// It runs in the terminal that was asked for.
+    Terminal,
+    /// Its folder contains the file, or belongs to the same workspace folder.
+    Workspace,
+    /// Nothing but that it was chosen, joined or prompted last.
+    LastUsed,
+}
+
+/// The client that something was given to, with the reason, so that the editor can tell its user.
+#[napi(object, object_from_js = false)]
+pub struct RoutedClient {
+    /// Number of the link, never used twice in one server.
+    pub id: f64,
+    /// Its name, `pi-x-ide` for this product.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its working folder in this host's form, where it told one.
+    pub cwd: Option<String>,
+    /// Name of the editor's terminal that it runs in, where it told one.
+    pub terminal_session_id: Option<String>,
+    /// Why it was this one.
+    pub chosen_by: ChosenBy,
 }
 
 /// A WebSocket server on 127.0.0.1 and the lock file that tells pi of it. Does not keep the process alive, and ends when
@@ -81,6 +124,7 @@ impl IdeServer {
                 lock_dir,
                 allowed_hosts: options.allowed_hosts.unwrap_or_default(),
                 heartbeat: millis("heartbeatMs", options.heartbeat_ms, 1.0)?.unwrap_or(Options::HEARTBEAT),
+                wsl_listener: options.wsl_listener.unwrap_or(false),
             };
             let server = Arc::new(Server::start(env_of(variables, "/").await?, bridge_options).await?);
             remember(&server);
@@ -117,22 +161,41 @@ impl IdeServer {
         self.server.clear();
     }
 
-    /// Puts a selection in the input box of one client: of those whose folder contains the file the nearest, else the
-    /// one that was chosen or joined last. Returns it; null when no client is connected. Throws as `publish` does.
-    #[napi(catch_unwind)]
-    pub fn mention(&self, env: &Env, snapshot: SnapshotInput) -> Result<Option<ClientInfo>> {
+    /// Puts a selection in the input box of exactly one client. Returns it; null when no client is connected.
+    ///
+    /// It is the client in the terminal that the options name. Else one of the same workspace: of the clients whose
+    /// folder contains the file the nearest; else of those whose folder lies in, or contains, the workspace folder of
+    /// the file (the snapshot's, else the longest open one that contains the file) the one used last. Else the one used
+    /// last of all. A client is used when it is chosen, joins, or gets a prompt; among equals, the one used last counts.
+    /// Throws as `publish` does.
+    #[napi(catch_unwind, strict)]
+    pub fn mention(
+        &self,
+        env: &Env,
+        snapshot: SnapshotInput,
+        options: Option<RouteOptions>,
+    ) -> Result<Option<RoutedClient>> {
         let snapshot = snapshot.into_wire(&self.ide).map_err(|failure| failure.into_error(env))?;
-        Ok(self.server.mention(snapshot).map(ClientInfo::from))
+        let terminal = options.unwrap_or_default().terminal_session_id;
+        Ok(self.server.mention(snapshot, terminal.as_deref()).map(RoutedClient::from))
     }
 
     /// Asks one client, chosen as for `mention`, to look at diagnostics. Returns it; null when no client is connected.
-    #[napi(catch_unwind)]
-    pub fn request_fix(&self, env: &Env, request: DiagnosticFix) -> Result<Option<ClientInfo>> {
+    /// Throws `PIX_INVALID_ARGUMENT`.
+    #[napi(catch_unwind, strict)]
+    pub fn request_fix(
+        &self,
+        env: &Env,
+        request: DiagnosticFix,
+        options: Option<RouteOptions>,
+    ) -> Result<Option<RoutedClient>> {
         let request = request.into_wire().map_err(|failure| failure.into_error(env))?;
-        Ok(self.server.request_fix(request).map(ClientInfo::from))
+        let terminal = options.unwrap_or_default().terminal_session_id;
+        Ok(self.server.request_fix(request, terminal.as_deref()).map(RoutedClient::from))
     }
 
-    /// Writes other workspace folders to the lock file; resolves when it is written.
+    /// Writes other workspace folders to the lock file, and routes mentions by them from now on; resolves when the file
+    /// is written.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn set_workspace_folders(&self, env: &Env, folders: Vec<String>) -> Result<AsyncBlock<()>> {
         let written = self.server.set_workspace_folders(folders);
@@ -186,6 +249,19 @@ fn servers() -> MutexGuard<'static, Vec<Weak<Server>>> {
 
 impl From<bridge::ClientInfo> for ClientInfo {
     fn from(client: bridge::ClientInfo) -> Self {
-        Self { id: client.id as f64, name: client.name, version: client.version, cwd: client.cwd }
+        let bridge::ClientInfo { id, name, version, cwd, terminal_session_id } = client;
+        Self { id: id as f64, name, version, cwd, terminal_session_id }
+    }
+}
+
+impl From<bridge::RoutedClient> for RoutedClient {
+    fn from(bridge::RoutedClient { client, chosen_by }: bridge::RoutedClient) -> Self {
+        let ClientInfo { id, name, version, cwd, terminal_session_id } = client.into();
+        let chosen_by = match chosen_by {
+            bridge::ChosenBy::Terminal => ChosenBy::Terminal,
+            bridge::ChosenBy::Workspace => ChosenBy::Workspace,
+            bridge::ChosenBy::LastUsed => ChosenBy::LastUsed,
+        };
+        Self { id, name, version, cwd, terminal_session_id, chosen_by }
     }
 }

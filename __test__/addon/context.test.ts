@@ -326,7 +326,7 @@ describe('files elsewhere', () => {
     expect(await connection.prepareContext()).toBeNull()
   })
 
-  test('a linked project counts as the same folder', async () => {
+  test('a linked project counts as the same folder, by the name that pi knows', async () => {
     const work = realpathSync(folder())
     mkdirSync(join(work, 'real'))
     symlinkSync(join(work, 'real'), join(work, 'link'))
@@ -336,7 +336,7 @@ describe('files elsewhere', () => {
     })) as Connection
     closedAfterwards(inReal)
     linked.publish(snapshot(join(work, 'link/a.ts'), 1))
-    await shows(join(work, 'link/a.ts'), inReal)
+    await shows(join(work, 'real/a.ts'), inReal)
     expect(await inReal.prepareContext()).not.toBeNull()
   })
 })

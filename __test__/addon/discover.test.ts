@@ -17,6 +17,7 @@ import { describe, expect, test } from 'vitest'
 import type { Candidate, DiscoverOptions } from '../../index.d.ts'
 import { connect, connectBest, discover } from '../../index.js'
 import {
+  ANSWERED_PORT,
   age,
   CWD,
   candidateOf,
@@ -65,7 +66,7 @@ describe('candidates', () => {
   test('a lock file becomes a candidate without its token', async () => {
     const lockDir = folder()
     const file = writeLock(lockDir, {
-      port: 4711,
+      port: ANSWERED_PORT,
       focusedAt: 1_780_963_200_000,
       workspaceFolders: ['/other', CWD],
     })
@@ -78,13 +79,14 @@ describe('candidates', () => {
       name: 'VS Code',
       pid: process.pid,
       host: '127.0.0.1',
-      port: 4711,
+      port: ANSWERED_PORT,
       workspaceFolder: CWD,
       workspaceFolders: ['/other', CWD],
       matchLength: 10_000 + CWD.length,
       direct: true,
       lastActivity: 1_780_963_200_000,
       verdict: 'usable',
+      checks: { parsed: 'valid', pid: 'alive', probes: [{ host: '127.0.0.1', outcome: 'reachable' }] },
     })
     expect(reason).toContain(CWD)
     expectNoToken(candidate)
@@ -455,16 +457,34 @@ describe('clean-up', () => {
     expect(existsSync(file)).toBe(true)
   })
 
-  test('a live process: the file stays at any age, its port is not looked at', async () => {
+  test('a live process: the file stays at any age, whatever its port says', async () => {
     const lockDir = folder()
     const file = writeLock(lockDir, { port: await closedPort() }, { ageMs: 1000 * HOUR_MS })
-    expect(await only(lockDir)).toMatchObject({ id: file, verdict: 'usable' })
+    expect(await discover(CWD, { lockDir })).toMatchObject([{ id: file, verdict: 'usable' }])
+    expect(await only(lockDir)).toMatchObject({ id: file, verdict: 'not-answering' })
     expect(existsSync(file)).toBe(true)
+  })
+
+  test('the port of a live process is asked only by who wants to know all', async () => {
+    const lockDir = folder()
+    const listener = await Listener.open()
+    writeLock(lockDir, { port: listener.port })
+    const [candidate] = await discover(CWD, { lockDir })
+    expect(candidate?.checks.probes).toEqual([])
+    expect(listener.accepted).toEqual([])
+  })
+
+  test('editors that answer come first, those that may be tried second', async () => {
+    const lockDir = folder()
+    writeLock(lockDir, { name: 'gone', pid: deadPid(), port: await closedPort() })
+    writeLock(lockDir, { name: 'quiet', port: await closedPort() })
+    writeLock(lockDir, { name: 'elsewhere', workspaceFolders: ['/elsewhere'] })
+    expect(names(await look(lockDir))).toEqual(['elsewhere', 'quiet', 'gone'])
   })
 
   test('process 1 of another user counts as alive', async () => {
     const lockDir = folder()
-    writeLock(lockDir, { pid: 1, port: await closedPort() })
+    writeLock(lockDir, { pid: 1 })
     expect(await only(lockDir)).toMatchObject({ verdict: 'usable' })
   })
 
@@ -481,7 +501,7 @@ describe('clean-up', () => {
   }
   test.each(Object.entries(NO_PIDS))('%s is no usable pid: only the age decides', async (_, pid) => {
     const lockDir = folder()
-    const text = JSON.stringify(lock({ pid: undefined, port: await closedPort() }))
+    const text = JSON.stringify(lock({ pid: undefined }))
     const file = writeFileOf(
       join(lockDir, 'vscode-1-1.lock'),
       pid ? `${text.slice(0, -1)},"pid":${pid}}` : text,
@@ -576,7 +596,7 @@ describe('clean-up', () => {
     async (name, options) => {
       if (name.includes('=')) environment({ PI_X_IDE_PID_CHECK: '0' })
       const lockDir = folder()
-      const fresh = writeLock(lockDir, { pid: deadPid(), port: await closedPort() }, { name: 'fresh.lock' })
+      const fresh = writeLock(lockDir, { pid: deadPid() }, { name: 'fresh.lock' })
       const old = writeLock(lockDir, {}, { name: 'old.lock', ageMs: 25 * HOUR_MS })
       const all = await discover(CWD, { lockDir, all: true, ...options })
       expect(Object.fromEntries(all.map(({ id, verdict }) => [id, verdict]))).toEqual({

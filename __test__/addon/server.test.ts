@@ -333,6 +333,8 @@ describe('a server that cannot start tells why', () => {
       { ...good, workspaceFolders: 'x' },
       { ...good, workspaceFolders: [5] },
       { ...good, heartbeatMs: '1' },
+      { ...good, wslListener: 'yes' },
+      { ...good, wslListener: 1 },
     ])
       expect(() => IdeServer.start(bad as unknown as IdeServerOptions), JSON.stringify(bad)).toThrow()
   })
@@ -469,7 +471,8 @@ describe('who is let in', () => {
   })
 
   test('nobody from outside this machine', async () => {
-    const server = await ideServer()
+    // Also with the listener for WSL, which is for native Windows only.
+    const server = await ideServer({ wslListener: true })
     const listening = readFileSync('/proc/net/tcp', 'utf8') + readFileSync('/proc/net/tcp6', 'utf8')
     const port = server.port.toString(16).toUpperCase().padStart(4, '0')
     const addresses = [...listening.matchAll(new RegExp(`^ *\\d+: ([0-9A-F]+):${port} \\S+ 0A`, 'gm'))].map(
@@ -495,7 +498,11 @@ describe('the conversation', () => {
       {
         jsonrpc: '2.0',
         id: 1,
-        result: { protocolVersion: 1, server: { name: 'VS Code', version: '1.2.3', ide: 'vscode' } },
+        result: {
+          protocolVersion: 1,
+          server: { name: 'VS Code', version: '1.2.3', ide: 'vscode' },
+          capabilities: { promptSubmitted: true },
+        },
       },
       {
         jsonrpc: '2.0',
@@ -635,12 +642,14 @@ describe('several clients', () => {
     for (const client of clients)
       await until('the selection', () => files(client.of('selection_changed')).includes(file('a.ts')))
 
-    expect(server.mention(snapshot(file('near.ts'), 1))).toEqual(near)
-    expect(server.mention(snapshot('/w/lib/outer.ts', 1))).toEqual(outer)
-    expect(server.mention(snapshot('/elsewhere/other.ts', 1))).toEqual(other)
-    expect(server.mention(snapshot('/tmp/last-used.ts', 1))).toEqual(other)
-    expect(server.mention(snapshot(file('near-again.ts'), 1))).toEqual(near)
-    expect(server.mention(snapshot(`${CWD}2/no-prefix.ts`, 1))).toEqual(outer)
+    const mention = (path: string) =>
+      server.mention({ ...snapshot(path, 1), workspaceFolder: undefined } as SnapshotInput)
+    expect(mention(file('near.ts'))).toEqual({ ...near, chosenBy: 'workspace' })
+    expect(mention('/w/lib/outer.ts')).toEqual({ ...outer, chosenBy: 'workspace' })
+    expect(mention('/elsewhere/other.ts')).toEqual({ ...other, chosenBy: 'workspace' })
+    expect(mention('/tmp/last-used.ts')).toEqual({ ...other, chosenBy: 'last-used' })
+    expect(mention(file('near-again.ts'))).toEqual({ ...near, chosenBy: 'workspace' })
+    expect(mention(`${CWD}2/no-prefix.ts`)).toEqual({ ...outer, chosenBy: 'workspace' })
     const request: DiagnosticFix = {
       filePath: '/tmp/fix.ts',
       triggerRange: { start: { line: 0, character: 0 }, end: { line: 0, character: 1 } },
@@ -654,7 +663,7 @@ describe('several clients', () => {
         },
       ],
     }
-    expect(server.requestFix(request)).toEqual(outer)
+    expect(server.requestFix(request)).toEqual({ ...outer, chosenBy: 'last-used' })
     server.clear()
     for (const client of clients)
       await until('clearing', () => client.messages.at(-1)?.method === 'selection_cleared')

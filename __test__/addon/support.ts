@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, realpathSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { type AddressInfo, createServer, connect as dial, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -18,7 +18,7 @@ import type {
   IdeServerOptions,
   SnapshotInput,
 } from '../../index.d.ts'
-import { connect, discover, IdeServer } from '../../index.js'
+import { connect, connectBest, discover, IdeServer } from '../../index.js'
 
 /** The addon as a user's program requires it. */
 export const ADDON = join(dirname(fileURLToPath(import.meta.url)), '../../index.js')
@@ -65,6 +65,13 @@ export function ownHome(): string {
   const home = folder()
   environment({ HOME: home })
   return home
+}
+
+/** Writes the user's configuration into a home folder and returns its path. */
+export function configure(home: string, config: object): string {
+  const own = join(home, '.pi/pi-x-ide')
+  mkdirSync(own, { recursive: true, mode: 0o700 })
+  return writeFileOf(join(own, 'config.json'), JSON.stringify(config))
 }
 
 /** Sets variables until the end of the test; undefined removes one. */
@@ -135,6 +142,13 @@ export type Lock = Record<string, unknown>
 /** A token that no other text holds. */
 export const TOKEN = 'feedc0de'.repeat(8)
 
+/** Somebody answers at this port, and hangs up. */
+const answering = createServer((socket) => socket.destroy())
+  .listen(0, '127.0.0.1')
+  .unref()
+await once(answering, 'listening')
+export const ANSWERED_PORT = (answering.address() as AddressInfo).port
+
 export function lock(changes: Lock = {}): Lock {
   return {
     version: 1,
@@ -142,7 +156,7 @@ export function lock(changes: Lock = {}): Lock {
     name: 'VS Code',
     transport: 'ws',
     host: '127.0.0.1',
-    port: 9,
+    port: ANSWERED_PORT,
     authToken: TOKEN,
     workspaceFolders: [CWD],
     pid: process.pid,
@@ -187,11 +201,13 @@ export async function closedPort(): Promise<number> {
   return port
 }
 
-/** The candidate of one lock file. */
+/** The candidate of one lock file. Nobody's port is asked, if it is usable. */
 export async function candidateOf(lockFile: string, cwd = CWD): Promise<Candidate> {
-  const all = await discover(cwd, { lockDir: dirname(lockFile), all: true, cleanUp: false })
-  const found = all.find(({ id }) => id === lockFile)
-  if (!found) throw new Error(`no candidate for ${lockFile} among ${inspect(all)}`)
+  const options = { lockDir: dirname(lockFile), cleanUp: false }
+  const named = ({ id }: Candidate) => id === lockFile
+  const found =
+    (await discover(cwd, options)).find(named) ?? (await discover(cwd, { ...options, all: true })).find(named)
+  if (!found) throw new Error(`no candidate for ${lockFile}`)
   return found
 }
 
@@ -397,6 +413,8 @@ export interface FakeEditorOptions {
   /** Members of its lock file. */
   lock?: Lock
   lockDir?: string
+  /** Address that it listens on instead of 127.0.0.1, which its lock file does not tell. */
+  address?: string
 }
 
 /** An editor made of npm's `ws`, with its lock file in a folder of its own unless it is told otherwise. */
@@ -418,8 +436,8 @@ export class FakeEditor {
   }
 
   static async start(options: FakeEditorOptions = {}): Promise<FakeEditor> {
-    const { answer = initialized(), onReady = () => {}, lockDir = folder() } = options
-    const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
+    const { answer = initialized(), onReady = () => {}, lockDir = folder(), address = '127.0.0.1' } = options
+    const server = new WebSocketServer({ port: 0, host: address })
     await new Promise<void>((resolve) => server.once('listening', resolve))
     const { port } = server.address()
     const editor = new FakeEditor(port, lockDir, writeLock(lockDir, { port, ...options.lock }))
@@ -465,6 +483,13 @@ export class FakeEditor {
   async connect(options: ConnectOptions = {}): Promise<Connection> {
     return closedAfterwards(await connect(await this.candidate, { cwd: CWD, ...options }))
   }
+}
+
+/** A connection that follows the editors of a folder until the test is over. */
+export async function follow(lockDir?: string, cwd = CWD): Promise<Connection> {
+  const connection = await connectBest(cwd, { keepAlive: true, ...(lockDir && { lockDir }) })
+  if (!connection) throw new Error('null')
+  return closedAfterwards(connection)
 }
 
 /** Closes a connection when the test is over. */
@@ -604,6 +629,8 @@ export interface RunOptions {
   env?: Record<string, string>
   flags?: string[]
   args?: unknown[]
+  /** A command that runs the one given to it, such as `unshare`. */
+  under?: string[]
   /** Leaves it to the script to load the addon. */
   lazy?: boolean
   /** A process that has not ended by then is killed, and tells so by its signal. */
@@ -636,8 +663,10 @@ export class Process {
   #stderr = ''
 
   constructor(script: string, options: RunOptions = {}) {
-    const { env = {}, flags = [], args = [], lazy = false, ms = DEADLINE_MS } = options
-    this.child = spawn(process.execPath, [...flags, '-e', `${PRELUDE};(async () => {${script}})()`], {
+    const { env = {}, flags = [], args = [], under = [], lazy = false, ms = DEADLINE_MS } = options
+    const node = [process.execPath, ...flags, '-e', `${PRELUDE};(async () => {${script}})()`]
+    const [command = process.execPath, ...rest] = [...under, ...node]
+    this.child = spawn(command, rest, {
       env: {
         ...process.env,
         ...env,

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::env::Env;
+use crate::paths::PathMapping;
 use crate::trusted::{Distrust, read_own, read_regular};
 
 /// Effective configuration of one folder.
@@ -23,6 +24,8 @@ pub struct Config {
     pub fix_prompt: Option<String>,
     /// Defaults for environment variables; of the global file.
     pub env: HashMap<String, String>,
+    /// Where folders of editors lie for this process; of the global file.
+    pub path_map: Vec<PathMapping>,
     /// What could not be used, as sentences that name file and place.
     pub problems: Vec<String>,
 }
@@ -79,6 +82,7 @@ pub fn load(env: &Env, cwd: &str) -> Config {
         open_file: global.open_file.unwrap_or(true) && project.open_file.unwrap_or(true),
         fix_prompt: global.fix_prompt,
         env: global.env,
+        path_map: global.path_map,
         problems,
     }
 }
@@ -87,7 +91,7 @@ pub fn load(env: &Env, cwd: &str) -> Config {
 const MAX_CONFIG_BYTES: u64 = 1024 * 1024;
 
 const GLOBAL_KEYS: &[&str] =
-    &["$schema", "status_display", "icons", "share", "openFile", "fixPrompt", "fix_prompt", "env"];
+    &["$schema", "status_display", "icons", "share", "openFile", "fixPrompt", "fix_prompt", "env", "pathMap"];
 const PROJECT_KEYS: &[&str] = &["$schema", "status_display", "icons", "share", "openFile"];
 
 /// One file.
@@ -99,6 +103,7 @@ struct Section {
     open_file: Option<bool>,
     fix_prompt: Option<String>,
     env: HashMap<String, String>,
+    path_map: Vec<PathMapping>,
 }
 
 impl Section {
@@ -171,9 +176,24 @@ impl Section {
                 self.env = vars.iter().filter_map(|(name, value)| Some((name.clone(), scalar(value)?))).collect();
             }
             ("env", _) => return Err("an object"),
+            ("pathMap", value) => self.path_map = path_map(value).ok_or(PATH_MAP)?,
             _ => {}
         }
         Ok(())
+    }
+}
+
+const PATH_MAP: &str = "an object with the strings \"from\" and \"to\" (absolute), or a list of such objects";
+
+fn path_map(value: &Value) -> Option<Vec<PathMapping>> {
+    let mapping = |value: &Value| {
+        let text = |member| Some(value.get(member)?.as_str()?.to_owned()).filter(|text| !text.is_empty());
+        let mapping = PathMapping { from: text("from")?, to: text("to")? };
+        Path::new(&mapping.to).is_absolute().then_some(mapping)
+    };
+    match value {
+        Value::Array(mappings) => mappings.iter().map(mapping).collect(),
+        single => Some(vec![mapping(single)?]),
     }
 }
 
@@ -234,6 +254,24 @@ mod tests {
         assert_eq!(config.share, Share::Off, "it might have said so");
         let config = load_with(Some(r#"{"statusDisplay":"widget","icons":7}"#), None);
         assert_eq!(config.problems.len(), 2, "{:?}", config.problems);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn folders_are_mapped_by_the_global_file_only() {
+        let one = r#"{"pathMap":{"from":"C:\\p","to":"/workspace"}}"#;
+        let two = r#"{"pathMap":[{"from":"/a","to":"/b"},{"from":"/c","to":"/d"}]}"#;
+        assert_eq!(
+            load_with(Some(one), None).path_map,
+            [PathMapping { from: r"C:\p".into(), to: "/workspace".into() }]
+        );
+        assert_eq!(load_with(Some(two), None).path_map.len(), 2);
+        for wrong in [r#"{"from":"/a"}"#, r#"[{"from":"/a","to":7}]"#, r#"{"from":"/a","to":"b"}"#, "true", "[[]]"] {
+            let config = load_with(Some(&format!(r#"{{"pathMap":{wrong}}}"#)), None);
+            assert_eq!((config.path_map.len(), config.problems.len()), (0, 1), "{wrong}");
+        }
+        let config = load_with(None, Some(one));
+        assert_eq!((config.path_map.len(), config.problems.len()), (0, 1));
     }
 
     #[test]

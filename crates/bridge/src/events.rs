@@ -32,6 +32,13 @@ pub enum Event {
     DiagnosticFix(Arc<DiagnosticFix>),
     /// The link changed its state.
     Status(Arc<Status>),
+    /// Something in the background that the user should know, once per cause.
+    Error {
+        /// Stable code for programs.
+        code: &'static str,
+        /// What is wrong and what to do, as sentences.
+        message: String,
+    },
     /// The connection is closed for good; nothing follows.
     Closed {
         /// Why, as a sentence.
@@ -45,7 +52,7 @@ impl Event {
         match self {
             Self::Selection { .. } | Self::Cleared | Self::Closed { .. } => false,
             Self::Status(status) => status.message.is_some(),
-            Self::Mention { .. } | Self::DiagnosticFix(_) => true,
+            Self::Mention { .. } | Self::DiagnosticFix(_) | Self::Error { .. } => true,
         }
     }
 }

@@ -57,10 +57,21 @@ pub struct TrustedText {
     id: FileId,
 }
 
+/// What the mode bits of a folder and its files are worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Modes {
+    /// They say who may write, unless the file system is known to have none.
+    Checked,
+    /// They are made up: a Windows drive shows everything as 0777, whoever may write there.
+    MadeUp,
+}
+
 /// A folder that passed the checks, held open so that it cannot be swapped.
 #[derive(Debug)]
 pub struct TrustedDir {
     path: PathBuf,
+    #[cfg(unix)]
+    modes: Modes,
     #[cfg(unix)]
     fd: std::os::fd::OwnedFd,
 }
@@ -129,7 +140,7 @@ fn read_text(file: File, cap: u64) -> Result<String, Distrust> {
 #[cfg(unix)]
 mod platform {
     use std::fs::File;
-    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::fd::OwnedFd;
     use std::path::Path;
     use std::time::SystemTime;
 
@@ -137,19 +148,20 @@ mod platform {
     use rustix::io::Errno;
     use rustix::process::geteuid;
 
-    use super::{Distrust, TrustedDir};
+    use super::{Distrust, Modes, TrustedDir};
+    use crate::file_system::has_permission_bits;
 
     pub(super) type FileId = (u64, u64);
 
     impl TrustedDir {
         /// Opens a folder of this user that nobody else can write.
-        pub fn open_dir(path: &Path) -> Result<Self, Distrust> {
+        pub fn open_dir(path: &Path, modes: Modes) -> Result<Self, Distrust> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = fs::open(path, flags, Mode::empty()).map_err(|error| refusal(error, "folder"))?;
             let stat = fs::fstat(&fd).map_err(std::io::Error::from)?;
             check_owner(&stat)?;
-            check_mode(&stat, &fd)?;
-            Ok(Self { path: path.to_owned(), fd })
+            check_mode(&stat, &fd, modes)?;
+            Ok(Self { path: path.to_owned(), modes, fd })
         }
 
         pub(super) fn open(&self, name: &str) -> Result<(File, FileId, SystemTime), Distrust> {
@@ -161,7 +173,7 @@ mod platform {
                 return Err(Distrust::WrongType { expected: "file" });
             }
             check_owner(&stat)?;
-            check_mode(&stat, &fd)?;
+            check_mode(&stat, &fd, self.modes)?;
             let file = File::from(fd);
             let modified = file.metadata()?.modified()?;
             Ok((file, (stat.st_dev as u64, stat.st_ino as u64), modified))
@@ -186,10 +198,10 @@ mod platform {
         if stat.st_uid == geteuid().as_raw() { Ok(()) } else { Err(Distrust::WrongOwner) }
     }
 
-    /// Windows drives show everything as 0777, whoever may write there.
-    fn check_mode(stat: &Stat, fd: &OwnedFd) -> Result<(), Distrust> {
+    fn check_mode(stat: &Stat, fd: &OwnedFd, modes: Modes) -> Result<(), Distrust> {
         let mode = stat.st_mode & 0o777;
-        if mode & 0o022 != 0 && has_permission_bits(fd) { Err(Distrust::Writable { mode }) } else { Ok(()) }
+        let others_may_write = mode & 0o022 != 0 && modes == Modes::Checked && has_permission_bits(fd);
+        if others_may_write { Err(Distrust::Writable { mode }) } else { Ok(()) }
     }
 
     fn refusal(error: Errno, expected: &'static str) -> Distrust {
@@ -199,19 +211,6 @@ mod platform {
             error => std::io::Error::from(error).into(),
         }
     }
-
-    #[cfg(target_os = "linux")]
-    fn has_permission_bits(fd: impl AsFd) -> bool {
-        const V9FS_MAGIC: u64 = 0x0102_1997;
-        const DRVFS_MAGIC: u64 = 0x5346_4846;
-        let magic = fs::fstatfs(fd).map(|stat| stat.f_type as u64);
-        !matches!(magic, Ok(V9FS_MAGIC | DRVFS_MAGIC))
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn has_permission_bits(_: impl AsFd) -> bool {
-        true
-    }
 }
 
 #[cfg(not(unix))]
@@ -220,7 +219,7 @@ mod platform {
     use std::path::Path;
     use std::time::SystemTime;
 
-    use super::{Distrust, TrustedDir};
+    use super::{Distrust, Modes, TrustedDir};
 
     pub(super) type FileId = u64;
 
@@ -235,7 +234,7 @@ mod platform {
 
     impl TrustedDir {
         /// Opens a folder. Profiles of Windows are private by their access lists, so only its type is checked.
-        pub fn open_dir(path: &Path) -> Result<Self, Distrust> {
+        pub fn open_dir(path: &Path, _: Modes) -> Result<Self, Distrust> {
             if !fs::symlink_metadata(path)?.is_dir() {
                 return Err(Distrust::WrongType { expected: "folder" });
             }
@@ -265,7 +264,7 @@ mod tests {
     use super::*;
 
     fn read(dir: &Path, name: &str) -> Result<TrustedText, Distrust> {
-        TrustedDir::open_dir(dir)?.read(name, 100)
+        TrustedDir::open_dir(dir, Modes::Checked)?.read(name, 100)
     }
 
     #[test]
@@ -274,14 +273,7 @@ mod tests {
         fs::write(dir.path().join("real"), "x").unwrap();
         symlink(dir.path().join("real"), dir.path().join("link")).unwrap();
         fs::create_dir(dir.path().join("folder")).unwrap();
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            dir.path().join("pipe"),
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RUSR,
-            0,
-        )
-        .unwrap();
+        crate::testing::make_pipe(&dir.path().join("pipe"));
         assert_eq!(read(dir.path(), "real").unwrap().text, "x");
         for name in ["link", "folder", "pipe"] {
             assert!(matches!(read(dir.path(), name), Err(Distrust::WrongType { .. })), "{name}");
@@ -304,11 +296,15 @@ mod tests {
         let shared = dir.path().join("shared");
         fs::create_dir(&shared).unwrap();
         fs::set_permissions(&shared, Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(TrustedDir::open_dir(&shared), Err(Distrust::Writable { mode: 0o777 })));
+        assert!(matches!(TrustedDir::open_dir(&shared, Modes::Checked), Err(Distrust::Writable { mode: 0o777 })));
+        fs::write(shared.join("a"), "x").unwrap();
+        fs::set_permissions(shared.join("a"), Permissions::from_mode(0o777)).unwrap();
+        let windows = TrustedDir::open_dir(&shared, Modes::MadeUp).unwrap();
+        assert_eq!(windows.read("a", 100).unwrap().text, "x");
         symlink(&shared, dir.path().join("link")).unwrap();
         fs::write(dir.path().join("file"), "").unwrap();
         for name in ["link", "file"] {
-            let opened = TrustedDir::open_dir(&dir.path().join(name));
+            let opened = TrustedDir::open_dir(&dir.path().join(name), Modes::Checked);
             assert!(matches!(opened, Err(Distrust::WrongType { .. })), "{name}");
         }
     }
@@ -324,7 +320,7 @@ mod tests {
         std::os::unix::fs::chown(&file, Some(12345), None).unwrap();
         assert!(matches!(read(dir.path(), "theirs"), Err(Distrust::WrongOwner)));
         std::os::unix::fs::chown(dir.path(), Some(12345), None).unwrap();
-        assert!(matches!(TrustedDir::open_dir(dir.path()), Err(Distrust::WrongOwner)));
+        assert!(matches!(TrustedDir::open_dir(dir.path(), Modes::Checked), Err(Distrust::WrongOwner)));
     }
 
     #[test]
@@ -332,7 +328,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.lock");
         fs::write(&file, "old").unwrap();
-        let trusted = TrustedDir::open_dir(dir.path()).unwrap();
+        let trusted = TrustedDir::open_dir(dir.path(), Modes::Checked).unwrap();
         let old = trusted.read("a.lock", 100).unwrap();
         fs::write(dir.path().join("new"), "new").unwrap();
         fs::rename(dir.path().join("new"), &file).unwrap();

@@ -1,82 +1,271 @@
-//! Waking up when a lock file appears, changes or goes.
+//! Waking up when a lock file appears, changes or goes: by the system's events where there are any, else by looking.
 
+use std::ffi::OsString;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use notify::event::ModifyKind;
-use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{ErrorKind, Event, EventHandler, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
-/// Between two looks where the folder cannot be watched.
+use crate::blocking::Patience;
+use crate::file_system::silent_kind;
+
+/// Between two looks where the system reports no changes.
 const POLL_EVERY: Duration = Duration::from_secs(2);
 
-/// A look from time to time even where it can be watched, in case an event was lost.
-const SAFETY_POLL_EVERY: Duration = Duration::from_secs(30);
+/// A look from time to time even where it does, in case an event was lost.
+const SAFETY_LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// A writer makes several events (temporary file, rename); they count as one.
 const SETTLE: Duration = Duration::from_millis(15);
 
-/// Watches one lock folder, or the nearest folder above it that exists until it does.
-pub(crate) struct LockFolderWatch {
-    folder: PathBuf,
+/// A drive that hangs is not waited for longer.
+const LOOK_WITHIN: Duration = Duration::from_millis(400);
+
+/// Watches lock folders, each or the nearest folder above it that exists until it does.
+pub(crate) struct FolderWatch {
     changed: Arc<Notify>,
-    watched: Option<Watched>,
+    watching: Arc<Mutex<Watching>>,
+    patience: Patience,
+    /// Some folder has no events.
+    polls: Arc<AtomicBool>,
 }
 
-struct Watched {
-    path: PathBuf,
-    /// The folder of this path was removed or renamed, even if there is another one by now.
+/// How one folder is watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchedFolder {
+    /// Which one.
+    pub path: PathBuf,
+    /// Why it is looked at every two seconds, as a sentence about "it"; `None` where the system reports changes.
+    pub polled: Option<Polled>,
+}
+
+/// Why a folder is looked at every two seconds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Polled {
+    /// Its file system reports no changes.
+    #[error("lies on {0}, which reports no changes")]
+    SilentDrive(&'static str),
+    /// The system watches no more folders for this user.
+    #[error("cannot be watched: {0}")]
+    Limit(String),
+    /// Anything else that the system says.
+    #[error("cannot be watched: {0}")]
+    Refused(String),
+}
+
+impl Polled {
+    /// Whether the user could raise a limit.
+    pub fn is_limit(&self) -> bool {
+        matches!(self, Self::Limit(_))
+    }
+}
+
+type MakeWatcher = fn(Handler) -> notify::Result<RecommendedWatcher>;
+
+struct Watching {
+    make_watcher: MakeWatcher,
+    folders: Vec<Folder>,
+    /// A watched folder was removed or renamed, even if there is another one by now.
     gone: Arc<AtomicBool>,
-    _watcher: RecommendedWatcher,
+    watcher: Option<RecommendedWatcher>,
 }
 
-impl LockFolderWatch {
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, changed: Arc::new(Notify::new()), watched: None }
+struct Folder {
+    path: PathBuf,
+    /// The folder itself or the nearest one above it.
+    target: Option<PathBuf>,
+    polled: Option<Polled>,
+    seen: Looks,
+}
+
+/// Names, times and sizes of the lock files in a folder; `None` where it cannot be read.
+type Looks = Option<Vec<(OsString, Option<SystemTime>, u64)>>;
+
+impl Folder {
+    fn is_polled(&self) -> bool {
+        self.polled.is_some() || self.target.is_none()
+    }
+}
+
+impl FolderWatch {
+    pub(crate) fn new() -> Self {
+        Self::with(notify::recommended_watcher)
     }
 
-    /// Watches what exists now; to be called before a look at the folder, so that nothing falls between the two. True
-    /// when it has just begun to watch: what happened before was not seen.
-    pub(crate) fn arm(&mut self) -> bool {
-        let target = nearest_existing(&self.folder);
-        let is_watched =
-            |watched: &Watched| Some(watched.path.as_path()) == target && !watched.gone.load(Ordering::Relaxed);
-        if self.watched.as_ref().is_some_and(is_watched) {
+    fn with(make_watcher: MakeWatcher) -> Self {
+        let watching = Watching { make_watcher, folders: Vec::new(), gone: Arc::default(), watcher: None };
+        Self {
+            changed: Arc::default(),
+            watching: Arc::new(Mutex::new(watching)),
+            patience: Patience::default(),
+            polls: Arc::default(),
+        }
+    }
+
+    /// Watches what exists now; to be called before a look at the folders, so that nothing falls between the two. True
+    /// when it may just have begun to watch: what happened before was not seen.
+    pub(crate) async fn arm(&self, folders: Vec<PathBuf>) -> bool {
+        let (watching, changed) = (Arc::clone(&self.watching), Arc::clone(&self.changed));
+        let polls = Arc::clone(&self.polls);
+        let arm = move || {
+            let mut watching = lock(&watching);
+            let has_begun = watching.arm(folders, &changed);
+            polls.store(watching.folders.iter().any(Folder::is_polled), Ordering::Relaxed);
+            has_begun
+        };
+        self.look(arm).await.unwrap_or(true)
+    }
+
+    /// Waits for a change since the last call, or until it is time to look anyway.
+    pub(crate) async fn changed(&self) {
+        let look_anyway = Instant::now() + SAFETY_LOOK_EVERY;
+        loop {
+            tokio::select! {
+                () = self.changed.notified() => return sleep(SETTLE).await,
+                () = sleep_until(look_anyway) => return,
+                () = sleep(POLL_EVERY), if self.polls.load(Ordering::Relaxed) => {
+                    let watching = Arc::clone(&self.watching);
+                    if self.look(move || lock(&watching).poll()).await.unwrap_or(false) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// How each folder is watched; empty while a drive hangs.
+    pub(crate) fn folders(&self) -> Vec<WatchedFolder> {
+        // Not waited for: whoever holds it may hang.
+        let Ok(watching) = self.watching.try_lock() else {
+            return Vec::new();
+        };
+        let shown = |folder: &Folder| WatchedFolder { path: folder.path.clone(), polled: folder.polled.clone() };
+        watching.folders.iter().map(shown).collect()
+    }
+
+    async fn look<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        self.patience.run("the watched folders", Instant::now() + LOOK_WITHIN, work).await
+    }
+}
+
+fn lock(watching: &Mutex<Watching>) -> std::sync::MutexGuard<'_, Watching> {
+    watching.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Watching {
+    fn arm(&mut self, folders: Vec<PathBuf>, changed: &Arc<Notify>) -> bool {
+        let wanted: Vec<_> = folders.into_iter().map(|path| (nearest_existing(&path), path)).collect();
+        let watched = self.folders.iter().map(|folder| (&folder.target, &folder.path));
+        if watched.eq(wanted.iter().map(|(target, path)| (target, path))) && !self.gone.load(Ordering::Relaxed) {
             return false;
         }
-        // Dropped first, since two watches of one folder share a descriptor that the first one would take along.
-        self.watched = None;
-        self.watched = target.and_then(|target| self.watch(target).ok());
+        self.watch_anew(wanted, changed);
+        // A folder may go between being found and being watched; what is refused again and again is polled.
+        for _ in 0..3 {
+            if !self.folders.iter().any(|folder| matches!(folder.polled, Some(Polled::Refused(_)))) {
+                break;
+            }
+            let again = std::mem::take(&mut self.folders);
+            let wanted = again.into_iter().map(|folder| (nearest_existing(&folder.path), folder.path)).collect();
+            self.watch_anew(wanted, changed);
+        }
         true
     }
 
-    /// Waits for a change since the last call, or for the next poll.
-    pub(crate) async fn changed(&self) {
-        let poll = if self.watched.is_some() { SAFETY_POLL_EVERY } else { POLL_EVERY };
-        tokio::select! {
-            () = self.changed.notified() => sleep(SETTLE).await,
-            () = sleep(poll) => {}
-        }
+    fn watch_anew(&mut self, wanted: Vec<(Option<PathBuf>, PathBuf)>, changed: &Arc<Notify>) {
+        // Dropped first, since two watches of one folder share a descriptor that the first one would take along.
+        self.watcher = None;
+        self.gone = Arc::default();
+        let handler = Handler {
+            targets: wanted.iter().filter_map(|(target, _)| target.clone()).collect(),
+            folders: wanted.iter().map(|(_, path)| path.clone()).collect(),
+            gone: Arc::clone(&self.gone),
+            changed: Arc::clone(changed),
+        };
+        let mut watcher = (self.make_watcher)(handler);
+        let watch = |(target, path): (Option<PathBuf>, PathBuf)| {
+            let polled = target.as_deref().and_then(|target| watch(&mut watcher, target).err());
+            Folder { seen: looks(&path), path, target, polled }
+        };
+        self.folders = wanted.into_iter().map(watch).collect();
+        self.watcher = watcher.ok();
     }
 
-    fn watch(&self, target: &Path) -> notify::Result<Watched> {
-        let gone = Arc::new(AtomicBool::new(false));
-        let (changed, folder) = (Arc::clone(&self.changed), self.folder.clone());
-        let (path, is_gone) = (target.to_owned(), Arc::clone(&gone));
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            let Ok(event) = event else { return };
-            if is_end_of(&event, &path) {
-                is_gone.store(true, Ordering::Relaxed);
-            }
-            if concerns(&event, &folder) {
-                changed.notify_one();
-            }
-        })?;
-        watcher.watch(target, RecursiveMode::NonRecursive)?;
-        Ok(Watched { path: target.to_owned(), gone, _watcher: watcher })
+    /// Looks at the folders without events; true when one of them changed.
+    fn poll(&mut self) -> bool {
+        let mut changed = false;
+        for folder in self.folders.iter_mut().filter(|folder| folder.is_polled()) {
+            let now = looks(&folder.path);
+            changed |= now != folder.seen;
+            folder.seen = now;
+        }
+        changed
+    }
+}
+
+fn watch(watcher: &mut notify::Result<RecommendedWatcher>, target: &Path) -> Result<(), Polled> {
+    if let Some(kind) = silent_kind(target) {
+        return Err(Polled::SilentDrive(kind));
+    }
+    match watcher {
+        Ok(watcher) => watcher.watch(target, RecursiveMode::NonRecursive).map_err(|error| polled(&error)),
+        Err(error) => Err(polled(error)),
+    }
+}
+
+fn polled(error: &notify::Error) -> Polled {
+    match &error.kind {
+        ErrorKind::MaxFilesWatch => Polled::Limit("the limit fs.inotify.max_user_watches is reached".into()),
+        ErrorKind::Io(error) if is_out_of_instances(error) => {
+            Polled::Limit("the limit fs.inotify.max_user_instances is reached".into())
+        }
+        _ => Polled::Refused(error.to_string()),
+    }
+}
+
+/// What `inotify_init` answers with EMFILE.
+fn is_out_of_instances(error: &io::Error) -> bool {
+    const EMFILE: i32 = 24;
+    cfg!(target_os = "linux") && error.raw_os_error() == Some(EMFILE)
+}
+
+fn looks(folder: &Path) -> Looks {
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let locks = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(".lock"));
+    let look = |entry: fs::DirEntry| {
+        let metadata = entry.metadata().ok();
+        let modified = metadata.as_ref().and_then(|metadata| metadata.modified().ok());
+        (entry.file_name(), modified, metadata.map_or(0, |metadata| metadata.len()))
+    };
+    let mut looks: Vec<_> = locks.map(look).collect();
+    looks.sort();
+    Some(looks)
+}
+
+/// Takes the events of the system, on a thread of `notify`.
+struct Handler {
+    targets: Vec<PathBuf>,
+    folders: Vec<PathBuf>,
+    gone: Arc<AtomicBool>,
+    changed: Arc<Notify>,
+}
+
+impl EventHandler for Handler {
+    fn handle_event(&mut self, event: notify::Result<Event>) {
+        let Ok(event) = event else { return };
+        if self.targets.iter().any(|target| is_end_of(&event, target)) {
+            self.gone.store(true, Ordering::Relaxed);
+        }
+        if self.folders.iter().any(|folder| concerns(&event, folder)) {
+            self.changed.notify_one();
+        }
     }
 }
 
@@ -91,42 +280,68 @@ fn concerns(event: &Event, folder: &Path) -> bool {
     !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(related))
 }
 
-fn nearest_existing(folder: &Path) -> Option<&Path> {
-    folder.ancestors().find(|path| path.is_dir())
+fn nearest_existing(folder: &Path) -> Option<PathBuf> {
+    folder.ancestors().find(|path| path.is_dir()).map(Path::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use tokio::time::timeout;
 
     use super::*;
 
-    async fn sees(watch: &LockFolderWatch) -> bool {
+    async fn sees(watch: &FolderWatch) -> bool {
         timeout(Duration::from_secs(1), watch.changed()).await.is_ok()
     }
 
     #[tokio::test]
-    async fn a_folder_is_watched_before_it_exists_and_after_it_was_replaced() {
+    async fn folders_are_watched_before_they_exist_and_after_they_were_replaced() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("a/lock");
-        let mut watch = LockFolderWatch::new(folder.clone());
-        assert!(watch.arm());
+        let all = vec![home.path().join("other/lock"), folder.clone()];
+        let watch = FolderWatch::new();
+        assert!(watch.arm(all.clone()).await);
         fs::create_dir_all(&folder).unwrap();
         assert!(sees(&watch).await, "created");
-        assert!(watch.arm());
-        assert!(!watch.arm());
+        assert!(watch.arm(all.clone()).await);
+        assert!(!watch.arm(all.clone()).await);
         for round in 0..2 {
             fs::write(folder.join("x.lock"), "").unwrap();
             assert!(sees(&watch).await, "written in round {round}");
             fs::remove_dir_all(home.path().join("a")).unwrap();
             fs::create_dir_all(&folder).unwrap();
             assert!(sees(&watch).await, "replaced in round {round}");
-            watch.arm();
+            watch.arm(all.clone()).await;
         }
-        fs::write(home.path().join("other"), "").unwrap();
+        fs::write(home.path().join("unrelated"), "").unwrap();
         fs::read_dir(&folder).unwrap().for_each(drop);
         while sees(&watch).await {}
+        assert!(watch.folders().iter().all(|folder| folder.polled.is_none()), "{:?}", watch.folders());
+    }
+
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn without_events_the_folder_is_looked_at() {
+        let out_of_instances: MakeWatcher = |_| Err(io::Error::from_raw_os_error(24).into());
+        let out_of_watches: MakeWatcher = |_| Err(notify::Error::new(ErrorKind::MaxFilesWatch));
+        for (make, limit) in [(out_of_instances, "max_user_instances"), (out_of_watches, "max_user_watches")] {
+            let home = tempfile::tempdir().unwrap();
+            let folder = home.path().join("lock");
+            let watch = FolderWatch::with(make);
+            assert!(watch.arm(vec![folder.clone()]).await);
+            let polled = watch.folders().remove(0).polled.unwrap();
+            assert!(matches!(&polled, Polled::Limit(reason) if reason.contains(limit)), "{polled}");
+            let mut changes = Vec::new();
+            for change in 0..3 {
+                match change {
+                    0 => fs::create_dir(&folder).unwrap(),
+                    1 => fs::write(folder.join("x.lock"), "a").unwrap(),
+                    _ => fs::remove_file(folder.join("x.lock")).unwrap(),
+                }
+                changes.push(timeout(Duration::from_secs(20), watch.changed()).await.is_ok());
+                watch.arm(vec![folder.clone()]).await;
+            }
+            assert_eq!(changes, [true; 3]);
+        }
     }
 }

@@ -66,6 +66,39 @@ pub enum ConnectError {
     ProtocolVersion(String),
 }
 
+impl ConnectError {
+    /// The same without the token, which an editor may have repeated.
+    pub(super) fn without(self, token: &str) -> Self {
+        match self {
+            Self::Closed(reason) => Self::Closed(reason.without(token)),
+            Self::InitializeRefused(reason) => Self::InitializeRefused(blank_out(&reason, token)),
+            Self::ProtocolVersion(version) => Self::ProtocolVersion(blank_out(&version, token)),
+            Self::Handshake { authority, source } if source.to_string().contains(token) => {
+                let error = io::Error::other(blank_out(&source.to_string(), token));
+                Self::Handshake { authority, source: Box::new(error.into()) }
+            }
+            other => other,
+        }
+    }
+}
+
+impl CloseReason {
+    /// The same without the token, which an editor may have repeated.
+    pub(super) fn without(self, token: &str) -> Self {
+        match self {
+            Self::Theirs(Some((code, text))) => Self::Theirs(Some((code, blank_out(&text, token)))),
+            Self::Protocol(text) => Self::Protocol(blank_out(&text, token)),
+            Self::Broken(text) => Self::Broken(blank_out(&text, token)),
+            other => other,
+        }
+    }
+}
+
+/// An empty token is no secret, and is everywhere.
+fn blank_out(text: &str, token: &str) -> String {
+    if token.is_empty() { text.to_owned() } else { text.replace(token, "[token]") }
+}
+
 fn hint(status: u16) -> &'static str {
     match status {
         401 => " (it does not accept the token of its lock file; reload the editor window)",

@@ -13,13 +13,18 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use super::{CloseReason, Timings};
 use crate::mailbox::{Mailbox, Supersede};
 use crate::protocol::diagnostics::DiagnosticFix;
-use crate::protocol::json_rpc::{EditorMessage, ServerInfo, parse_editor_message};
+use crate::protocol::json_rpc::{
+    EditorMessage, InitializeResult, ServerInfo, parse_editor_message, prompt_submitted_message,
+};
 use crate::protocol::snapshot::Snapshot;
 
 pub(super) type Socket = WebSocketStream<TcpStream>;
 
 /// Messages read at once before the last selection among them is handed on.
 const BATCH: usize = 256;
+
+/// An alarm that rings this much too late was slept through: this process was stopped, or the machine slept.
+const OVERSLEPT: Duration = Duration::from_secs(1);
 
 /// A peer that does not answer our close frame is not waited for longer.
 const CLOSE_WITHIN: Duration = Duration::from_millis(500);
@@ -49,18 +54,31 @@ pub trait EventSink: Sync {
 pub struct Link {
     /// Who answered.
     pub server: ServerInfo,
+    takes_prompts: bool,
+    /// Never shown, also when the editor repeats it.
+    token: String,
     socket: Socket,
     early: Mailbox<EditorMessage>,
     timings: Timings,
 }
 
 impl Link {
-    pub(super) fn new(socket: Socket, server: ServerInfo, early: Mailbox<EditorMessage>, timings: Timings) -> Self {
-        Self { server, socket, early, timings }
+    pub(super) fn new(
+        socket: Socket,
+        editor: InitializeResult,
+        token: String,
+        early: Mailbox<EditorMessage>,
+        timings: Timings,
+    ) -> Self {
+        Self { server: editor.server, takes_prompts: editor.takes_prompts, token, socket, early, timings }
     }
 
     /// Hands on events until the link ends. Cancel-safe.
     pub async fn run(&mut self, sink: &impl EventSink) -> CloseReason {
+        self.hand_on(sink).await.without(&self.token)
+    }
+
+    async fn hand_on(&mut self, sink: &impl EventSink) -> CloseReason {
         let mut batch = Batch { selection: None, sink };
         while let Some(message) = self.early.pop() {
             batch.add(message);
@@ -72,6 +90,7 @@ impl Link {
             sink.room().await;
             alive.excuse(waited.elapsed());
             let first = tokio::select! {
+                biased;
                 message = self.socket.next() => message,
                 () = sleep_until(alive.deadline) => {
                     match alive.expired() {
@@ -134,6 +153,14 @@ impl Link {
         let frame = CloseFrame { code, reason: "".into() };
         // An editor that is gone needs no farewell.
         let _ = timeout(CLOSE_WITHIN, self.socket.close(Some(frame))).await;
+    }
+
+    /// Tells an editor that wants to know it that the user submitted a prompt. Cancel-safe.
+    pub async fn prompted(&mut self) {
+        if self.takes_prompts {
+            // A link that broke, or is stuck, is seen by the next `run`.
+            let _ = timeout(CLOSE_WITHIN, self.socket.send(Message::text(prompt_submitted_message()))).await;
+        }
     }
 
     /// Sends a close frame and waits a moment for the editor's.
@@ -207,8 +234,10 @@ impl KeepAlive {
         self.deadline += time;
     }
 
+    /// Silence counts only while we listened: after a sleep the peer is asked anew.
     fn expired(&mut self) -> Expired {
-        if self.pinged {
+        let overslept = self.deadline.elapsed() >= OVERSLEPT;
+        if self.pinged && !overslept {
             return Expired::Silent;
         }
         self.pinged = true;
@@ -228,4 +257,22 @@ pub(super) fn message_text(message: &Message) -> Option<&str> {
 
 pub(super) fn frame_parts(frame: Option<CloseFrame>) -> Option<(u16, String)> {
     frame.map(|frame| (frame.code.into(), frame.reason.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn sleep_is_told_from_silence() {
+        let timings = Timings::default();
+        let mut alive = KeepAlive::new(timings);
+        let sleep_for = tokio::time::advance;
+        sleep_for(timings.ping_every).await;
+        assert!(matches!(alive.expired(), Expired::PingNow));
+        sleep_for(Duration::from_secs(3600)).await;
+        assert!(matches!(alive.expired(), Expired::PingNow), "the machine slept");
+        sleep_for(timings.pong_within).await;
+        assert!(matches!(alive.expired(), Expired::Silent));
+    }
 }

@@ -1,6 +1,10 @@
 //! Opening a link: socket, upgrade, `initialize`, all under one time limit. Protocol: "Authentication", "Handshake".
 
+use std::io;
+use std::time::Duration;
+
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_tungstenite::client_async_with_config;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Request};
@@ -8,13 +12,14 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::link::{Link, Socket};
 use super::{CloseReason, ConnectError, Timings};
-use crate::discovery::{Candidate, Standing, read_lock};
-use crate::env::Env;
-use crate::host::{self, Facts, Networking, authority};
+use crate::host::{self, authority};
 use crate::mailbox::Mailbox;
 use crate::protocol::TOKEN_HEADER;
 use crate::protocol::json_rpc::{EditorMessage, InitializeParams, initialize_request, parse_editor_message};
 use crate::web_socket::web_socket_config;
+
+/// A host that says nothing must not use up the time of those after it.
+const NEXT_HOST_AFTER: Duration = Duration::from_secs(1);
 
 /// Where to dial, and the secret for it.
 ///
@@ -30,23 +35,6 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads the candidate's lock file again, for the token as it is now. Blocks on a small file.
-    pub fn of(env: &Env, candidate: &Candidate) -> Result<Self, ConnectError> {
-        if candidate.standing != Standing::Usable {
-            return Err(ConnectError::NotUsable(candidate.reason.clone()));
-        }
-        let lock = read_lock(&candidate.id)?;
-        let hosts = host::resolve(&Facts {
-            override_host: env.var("PI_X_IDE_HOST_OVERRIDE"),
-            networking: Networking::Native,
-            gateway: None,
-            lock_host: &lock.host,
-            running_in_windows: lock.running_in_windows,
-        })
-        .map_err(|_| ConnectError::HostRefused(lock.host))?;
-        Ok(Self { hosts, port: lock.port, token: lock.auth_token })
-    }
-
     fn first_authority(&self) -> String {
         self.hosts.first().map_or_else(String::new, |host| authority(host, self.port))
     }
@@ -59,18 +47,26 @@ pub async fn open(target: &Target, hello: &InitializeParams, timings: Timings) -
     let attempt = async {
         let (socket, authority) = dial(target).await?;
         let socket = upgrade(socket, target, &authority).await?;
-        initialize(socket, hello, timings).await
+        initialize(socket, hello, &target.token, timings).await
     };
-    tokio::time::timeout(timings.connect, attempt)
-        .await
-        .unwrap_or_else(|_| Err(ConnectError::Timeout { authority: target.first_authority(), within: timings.connect }))
+    let opened = timeout(timings.connect, attempt).await.unwrap_or_else(|_| {
+        Err(ConnectError::Timeout { authority: target.first_authority(), within: timings.connect })
+    });
+    opened.map_err(|error| error.without(&target.token))
 }
 
 async fn dial(target: &Target) -> Result<(TcpStream, String), ConnectError> {
     let mut refusal = None;
-    for host in &target.hosts {
+    let mut hosts = target.hosts.iter().peekable();
+    while let Some(host) = hosts.next() {
         let authority = authority(host, target.port);
-        match host::connect(host, target.port).await {
+        let connected = match hosts.peek() {
+            Some(_) => timeout(NEXT_HOST_AFTER, host::connect(host, target.port))
+                .await
+                .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
+            None => host::connect(host, target.port).await,
+        };
+        match connected {
             Ok(socket) => {
                 // Latency counts and messages are small; a kernel that refuses costs some milliseconds only.
                 let _ = socket.set_nodelay(true);
@@ -108,7 +104,12 @@ fn upgrade_request(token: &str, authority: &str) -> Result<Request<()>, ConnectE
     Ok(request)
 }
 
-async fn initialize(mut socket: Socket, hello: &InitializeParams, timings: Timings) -> Result<Link, ConnectError> {
+async fn initialize(
+    mut socket: Socket,
+    hello: &InitializeParams,
+    token: &str,
+    timings: Timings,
+) -> Result<Link, ConnectError> {
     use futures_util::{SinkExt, StreamExt};
 
     let request = Message::text(initialize_request(hello));
@@ -125,7 +126,7 @@ async fn initialize(mut socket: Socket, hello: &InitializeParams, timings: Timin
         };
         match super::link::message_text(&message).map(parse_editor_message) {
             Some(Ok(EditorMessage::Initialized(result))) if result.is_our_version() => {
-                return Ok(Link::new(socket, result.server, early, timings));
+                return Ok(Link::new(socket, result, token.to_owned(), early, timings));
             }
             Some(Ok(EditorMessage::Initialized(result))) => {
                 return Err(ConnectError::ProtocolVersion(result.protocol_version.to_string()));

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use super::matching::Matcher;
+use super::checks::{Checks, HostProbe, ParsedAs, PidCheck};
+use super::matching::{Relations, localised};
 use super::rank::{self, Ranked};
-use super::scan::{Content, Entry, is_foreign};
+use super::scan::{Content, Entry, Refusal};
 use crate::env::{Env, millis};
+use crate::host::{Probe, authority};
 use crate::protocol::lock_file::parse_name;
-use crate::trusted::Distrust;
 
 /// One editor, with how well it fits pi's folder and whether it can be used. Carries no token.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,8 +37,10 @@ pub struct Candidate {
     pub modified_at: u64,
     /// Whether it can be used.
     pub standing: Standing,
-    /// Why it stands so, as a sentence without a full stop.
+    /// Why it stands so, as a sentence about "it" without a full stop.
     pub reason: String,
+    /// What was looked at.
+    pub checks: Checks,
 }
 
 /// Whether a candidate can be used.
@@ -45,6 +48,8 @@ pub struct Candidate {
 pub enum Standing {
     /// It may be connected to.
     Usable,
+    /// Nothing answers at its port, although its process seems to live.
+    NotAnswering,
     /// Of another machine that shares the home folder.
     ForeignHost,
     /// A lock of another protocol version.
@@ -78,10 +83,93 @@ impl Candidate {
     }
 }
 
-/// Best first.
+impl Candidate {
+    /// A lock that is listed.
+    pub(super) fn kept(env: &Env, cwd: &str, entry: &Entry, relations: &Relations) -> Self {
+        let mut candidate = Self::described(entry);
+        let Some(lock) = entry.lock() else {
+            candidate.standing = Standing::Unsupported;
+            candidate.reason = "is of a protocol version that this pi-x-ide does not speak".into();
+            return candidate;
+        };
+        candidate.workspace_folders = localised(env, &lock.workspace_folders);
+        let found = relations.best(env, cwd, &candidate.workspace_folders);
+        candidate.reason = match (&found.folder, found.direct) {
+            (Some(folder), true) => format!("{folder} contains this folder"),
+            (Some(folder), false) => format!("{folder} lies inside {cwd}; pick it by hand"),
+            (None, _) => not_matching(cwd, &candidate.workspace_folders, relations),
+        };
+        candidate.workspace_folder = found.folder.or_else(|| candidate.workspace_folders.first().cloned());
+        (candidate.match_length, candidate.direct) = (found.length, found.direct);
+        if entry.is_foreign {
+            candidate.standing = Standing::ForeignHost;
+            candidate.reason = "runs on another machine that shares this home folder".into();
+        } else if entry.answer().is_some_and(|outcome| outcome != Probe::Reachable) {
+            candidate.standing = Standing::NotAnswering;
+            let process = if candidate.checks.pid == PidCheck::Alive { "its process lives, but " } else { "" };
+            candidate.reason = format!("{process}nothing answers: {}", outcomes(&candidate));
+        }
+        candidate
+    }
+
+    /// A lock that is not listed, and why.
+    pub(super) fn hidden(entry: &Entry) -> Self {
+        let mut candidate = Self::described(entry);
+        (candidate.standing, candidate.reason) = match &entry.content {
+            Content::Malformed(reason) => (Standing::Malformed, format!("is no valid lock file: {reason}")),
+            Content::Unreadable(error) => (Standing::Untrusted, format!("the lock file {error}")),
+            _ => (Standing::Stale, gone(&candidate)),
+        };
+        candidate
+    }
+
+    /// A lock whose file was removed.
+    pub(super) fn removed(entry: &Entry) -> Self {
+        let mut candidate = Self::hidden(entry);
+        candidate.standing = Standing::Removed;
+        candidate.reason.push_str("; the file was removed");
+        candidate
+    }
+
+    /// A folder of which nothing, or not all, was read.
+    pub(super) fn of_folder(folder: &Path, refusal: &Refusal) -> Self {
+        let id = folder.to_string_lossy().into_owned();
+        Self { id, standing: Standing::Untrusted, reason: refusal.to_string(), ..blank() }
+    }
+
+    fn described(entry: &Entry) -> Self {
+        let parsed = match &entry.content {
+            Content::Valid(_) => ParsedAs::Valid,
+            Content::Unsupported => ParsedAs::Unsupported,
+            Content::Malformed(_) => ParsedAs::Malformed,
+            Content::Unreadable(_) => ParsedAs::Unreadable,
+        };
+        let checks = Checks { parsed, pid: entry.pid_check(), probes: entry.probes.clone() };
+        let blank = Candidate { id: entry.path.clone(), modified_at: millis(entry.modified()), checks, ..blank() };
+        if let Content::Valid(lock) = &entry.content {
+            return Candidate {
+                ide: lock.ide.clone(),
+                name: lock.name.clone(),
+                pid: lock.pid,
+                address: Some((lock.host.clone(), lock.port)),
+                focused_at: lock.focused_at,
+                ..blank
+            };
+        }
+        let (ide, pid) = parse_name(&entry.name).map_or(("unknown", None), |(ide, pid, _)| (ide, Some(pid)));
+        Candidate { ide: ide.to_owned(), name: ide.to_owned(), pid, ..blank }
+    }
+}
+
+/// Best first: usable ones, then those that may be tried by hand, then all others.
 pub(super) fn rank(candidates: Vec<Candidate>) -> Vec<Candidate> {
     let mut ranked: Vec<_> = candidates.into_iter().map(Candidate::ranked).collect();
     rank::sort(&mut ranked);
+    ranked.sort_by_key(|ranked| match ranked.id.standing {
+        Standing::Usable => 0,
+        Standing::NotAnswering => 1,
+        _ => 2,
+    });
     ranked.into_iter().map(|ranked| ranked.id).collect()
 }
 
@@ -92,71 +180,39 @@ pub fn auto_connect(candidates: &[Candidate], failed: &[String]) -> Option<Candi
     rank::auto_connect(&ranked, &failed).map(|ranked| ranked.id.clone())
 }
 
-pub(super) fn kept(env: &Env, entry: Entry, matcher: &mut Matcher<'_>) -> Candidate {
-    let mut candidate = described(&entry);
-    let Content::Valid(lock) = entry.content else {
-        candidate.standing = Standing::Unsupported;
-        candidate.reason = "is of a protocol version that this pi-x-ide does not speak".into();
-        return candidate;
-    };
-    let found = matcher.best(&lock.workspace_folders);
-    candidate.workspace_folders = matcher.normalised(&lock.workspace_folders);
-    candidate.reason = match (&found.folder, found.direct) {
-        (Some(folder), true) => format!("{folder} contains this folder"),
-        (Some(folder), false) => format!("{folder} lies inside this folder; pick it by hand"),
-        (None, _) => "is open for another folder; pick it by hand".into(),
-    };
-    candidate.workspace_folder = found.folder.or_else(|| candidate.workspace_folders.first().cloned());
-    (candidate.match_length, candidate.direct) = (found.length, found.direct);
-    if is_foreign(env, &lock) {
-        candidate.standing = Standing::ForeignHost;
-        candidate.reason = "runs on another machine that shares this home folder".into();
-    }
-    candidate
-}
-
-pub(super) fn hidden(entry: Entry) -> Candidate {
-    let mut candidate = described(&entry);
-    (candidate.standing, candidate.reason) = match entry.content {
-        Content::Malformed(reason) => (Standing::Malformed, format!("is no valid lock file: {reason}")),
-        Content::Unreadable(error) => (Standing::Untrusted, format!("the lock file {error}")),
-        _ => (Standing::Stale, "its process is gone and its port does not answer".into()),
-    };
-    candidate
-}
-
-pub(super) fn removed(entry: Entry, removed: bool) -> Candidate {
-    let mut candidate = hidden(entry);
-    if removed {
-        candidate.standing = Standing::Removed;
-        candidate.reason.push_str("; the file was removed");
-    }
-    candidate
-}
-
-pub(super) fn untrusted_folder(folder: &Path, error: &Distrust) -> Candidate {
-    Candidate {
-        id: folder.to_string_lossy().into_owned(),
-        standing: Standing::Untrusted,
-        reason: format!("the lock folder {error}"),
-        ..blank()
+fn not_matching(cwd: &str, folders: &[String], relations: &Relations) -> String {
+    match folders {
+        [] => "has no folder open; pick it by hand".into(),
+        folders if relations.are_absent(folders) => format!(
+            "is open for {}, which does not exist here: paths will differ unless pathMap in the configuration maps it",
+            folders.join(", ")
+        ),
+        folders => format!("is open for {}, not for {cwd}; pick it by hand", folders.join(", ")),
     }
 }
 
-fn described(entry: &Entry) -> Candidate {
-    let blank = Candidate { id: entry.path.clone(), modified_at: millis(entry.modified()), ..blank() };
-    if let Content::Valid(lock) = &entry.content {
-        return Candidate {
-            ide: lock.ide.clone(),
-            name: lock.name.clone(),
-            pid: lock.pid,
-            address: Some((lock.host.clone(), lock.port)),
-            focused_at: lock.focused_at,
-            ..blank
+fn gone(candidate: &Candidate) -> String {
+    let probed = !candidate.checks.probes.is_empty();
+    match candidate.checks.pid {
+        PidCheck::Dead if probed => format!("its process is gone and {}", outcomes(candidate)),
+        PidCheck::Dead => "its process is gone and nobody could be asked at its port".into(),
+        _ if probed => format!("its editor does not answer: {}", outcomes(candidate)),
+        _ => "names no process that could be checked and is older than a day".into(),
+    }
+}
+
+/// `127.0.0.1:48123 refuses, [::1]:48123 is silent`
+fn outcomes(candidate: &Candidate) -> String {
+    let port = candidate.address.as_ref().map_or(0, |(_, port)| *port);
+    let said = candidate.checks.probes.iter().map(|HostProbe { host, outcome }| {
+        let says = match outcome {
+            Probe::Reachable => "answers",
+            Probe::Refused => "refuses",
+            Probe::Timeout => "is silent",
         };
-    }
-    let (ide, pid) = parse_name(&entry.name).map_or(("unknown", None), |(ide, pid, _)| (ide, Some(pid)));
-    Candidate { ide: ide.to_owned(), name: ide.to_owned(), pid, ..blank }
+        format!("{} {says}", authority(host, port))
+    });
+    said.collect::<Vec<_>>().join(", ")
 }
 
 fn blank() -> Candidate {
@@ -174,5 +230,6 @@ fn blank() -> Candidate {
         modified_at: 0,
         standing: Standing::Usable,
         reason: String::new(),
+        checks: Checks::default(),
     }
 }

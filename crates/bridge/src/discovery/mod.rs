@@ -1,32 +1,46 @@
-//! Finding the editors of this machine: lock folders → candidates with a verdict, ranked. Connects to nobody (a
-//! probe of a port whose owner seems dead is all).
+//! Finding the editors of this machine: lock folders → candidates with a verdict, ranked. Connects to nobody (a probe of
+//! a port whose owner cannot be judged otherwise is all).
 
 mod candidate;
+mod checks;
+mod folders;
 mod matching;
 pub mod rank;
 mod scan;
 pub mod verdict;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 
-use crate::blocking::blocking;
+use crate::blocking::{Patience, blocking};
 use crate::env::Env;
-use crate::host::{Probe, probe_loopback};
+use crate::host::{Network, Probe, addresses, probe};
 use crate::protocol::lock_file::{self, LockFile, Parsed};
 use crate::trusted::{Distrust, TrustedDir};
+use candidate::rank;
 pub use candidate::{Candidate, Standing, auto_connect};
-use matching::Matcher;
-use scan::{Entry, Scan};
+pub use checks::{Checks, HostProbe, ParsedAs, PidCheck};
+pub use folders::LockFolder;
+use folders::{Surroundings, modes_of};
+pub use matching::respellings;
+use matching::{Relations, localised, spelt};
+pub(crate) use scan::server;
+use scan::{Entry, Place, Rule, Scan};
 use verdict::Verdict;
 
-/// No probe may keep a scan longer than this.
-const SCAN_PROBE_LIMIT: Duration = Duration::from_secs(1);
+/// No scan takes longer than this and [`SCAN_WITHIN`] together, whatever hangs: one second.
+const FIND_FOLDERS_WITHIN: Duration = Duration::from_millis(250);
+const SCAN_WITHIN: Duration = Duration::from_millis(750);
+
+/// A folder that is not read by then is left out, so that time for probes remains.
+const READ_WITHIN: Duration = Duration::from_millis(200);
 
 /// Sockets that one scan has open, far below any limit on descriptors.
 const PROBES_AT_ONCE: usize = 64;
@@ -37,13 +51,13 @@ const MAX_LOCK_BYTES: u64 = 1024 * 1024;
 /// What a scan looks at and what it may do.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Also return what is hidden or cannot be used, each with its reason.
+    /// Also return what is hidden or cannot be used, each with its reason, and ask every port whether it answers.
     pub all: bool,
     /// Remove lock files that are proven dead.
     pub clean_up: bool,
     /// Whether the pid of a lock tells if it is alive; `PI_X_IDE_PID_CHECK=0` switches it off everywhere.
     pub check_pid: bool,
-    /// Look only at this folder instead of the user's lock folder.
+    /// Look only at this folder instead of the user's lock folders.
     pub lock_dir: Option<PathBuf>,
 }
 
@@ -53,44 +67,174 @@ impl Default for Options {
     }
 }
 
-impl Options {
-    /// The folder that a scan with these options looks at; `None` where there is no home folder.
-    pub fn folder(&self, env: &Env) -> Option<PathBuf> {
-        self.lock_dir.clone().or_else(|| env.lock_dir())
+/// One look at every lock folder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Survey {
+    /// How this process sees Windows.
+    pub network: Network,
+    /// The folders, the user's own first.
+    pub folders: Vec<SurveyedFolder>,
+    /// What their files tell of, best match first, usable ones before all others.
+    pub candidates: Vec<Candidate>,
+}
+
+/// One lock folder of a [`Survey`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SurveyedFolder {
+    /// Which one.
+    pub folder: LockFolder,
+    /// Lock files read in it.
+    pub locks: usize,
+    /// Why it was not read, or not to its end, as a sentence.
+    pub problem: Option<String>,
+}
+
+impl SurveyedFolder {
+    fn of(folder: LockFolder, scan: &Scan) -> Self {
+        Self { folder, locks: scan.entries.len(), problem: scan.refusal.as_ref().map(ToString::to_string) }
     }
 }
 
 /// Every editor that a lock file tells of, best match for `cwd` first.
 ///
 /// Never fails: a folder or file that cannot be read or trusted is a candidate with its reason, shown with
-/// [`Options::all`]. Protocol: "Lock files".
+/// [`Options::all`]. Takes a second at most. Protocol: "Lock files".
 pub async fn discover(env: &Arc<Env>, cwd: &str, options: &Options) -> Vec<Candidate> {
-    let Some(folder) = options.folder(env) else {
-        return Vec::new();
-    };
-    let check_pid = options.check_pid && !env.is_switched_off("PI_X_IDE_PID_CHECK");
-    let scan = {
-        let env = Arc::clone(env);
-        blocking(move || Scan::read(&env, &folder, check_pid)).await
-    };
-    let Some(scan) = scan else { return Vec::new() };
-    let probes = probe_ports(scan.ports_to_probe()).await;
-    let (env, cwd, options) = (Arc::clone(env), cwd.to_owned(), options.clone());
-    blocking(move || conclude(&env, &cwd, &options, scan, &probes)).await.unwrap_or_default()
+    Scanner::new(Arc::clone(env), options.clone()).survey(cwd).await.candidates
+}
+
+/// Looks at the lock folders again and again, and remembers which of them hang.
+pub struct Scanner {
+    env: Arc<Env>,
+    options: Options,
+    patience: Patience,
+}
+
+impl Scanner {
+    /// A scanner of this user's folders.
+    pub fn new(env: Arc<Env>, options: Options) -> Self {
+        Self { env, options, patience: Patience::default() }
+    }
+
+    /// One look at every folder, in parallel.
+    pub async fn survey(&self, cwd: &str) -> Survey {
+        self.survey_in(self.surroundings().await, cwd).await
+    }
+
+    /// The folders that there are, and how Windows is reached.
+    pub(crate) async fn surroundings(&self) -> Surroundings {
+        let deadline = Instant::now() + FIND_FOLDERS_WITHIN;
+        let (env, given) = (Arc::clone(&self.env), self.options.lock_dir.clone());
+        let read = move || Surroundings::read(&env, given.as_deref());
+        let read = self.patience.run("the Windows drives", deadline, read).await;
+        read.unwrap_or_else(|| Surroundings::own(&self.env, self.options.lock_dir.as_deref()))
+    }
+
+    /// Like [`Scanner::survey`], of folders that were found before.
+    pub(crate) async fn survey_in(&self, surroundings: Surroundings, cwd: &str) -> Survey {
+        let began = Instant::now();
+        let (read_by, end_by) = (began + READ_WITHIN, began + SCAN_WITHIN);
+        let Surroundings { folders, network } = surroundings;
+        let scans = join_all(folders.iter().map(|folder| self.scan(folder, read_by))).await;
+        let refused = |scan: &Scan| scan.refusal.as_ref().map(|refusal| Candidate::of_folder(&scan.folder, refusal));
+        let refused: Vec<Candidate> = scans.iter().filter_map(refused).collect();
+        let folders = folders.into_iter().zip(&scans).map(|(folder, scan)| SurveyedFolder::of(folder, scan)).collect();
+        let mut entries: Vec<Entry> = scans.into_iter().flat_map(|scan| scan.entries).collect();
+        self.probe(&mut entries, &network, end_by).await;
+        let now = self.env.now();
+        let judged: Vec<_> = entries.into_iter().map(|entry| (entry.verdict(now), entry)).collect();
+        let relations = self.relations(cwd, &judged, end_by).await;
+        let (env, options, cwd) = (Arc::clone(&self.env), self.options.clone(), cwd.to_owned());
+        let conclude = move || {
+            let concluded = judged.into_iter().map(|(verdict, entry)| match verdict {
+                Verdict::Keep => Candidate::kept(&env, &cwd, &entry, &relations),
+                Verdict::Hide => Candidate::hidden(&entry),
+                Verdict::Delete if options.clean_up && entry.delete(&env) => Candidate::removed(&entry),
+                Verdict::Delete => Candidate::hidden(&entry),
+            });
+            let all = refused.into_iter().chain(concluded);
+            rank(all.filter(|candidate| options.all || candidate.standing == Standing::Usable).collect())
+        };
+        Survey { network, folders, candidates: blocking(conclude).await.unwrap_or_default() }
+    }
+
+    async fn scan(&self, folder: &LockFolder, deadline: Instant) -> Scan {
+        let rule = Rule::of(&self.env, self.options.check_pid);
+        let (env, wanted) = (Arc::clone(&self.env), folder.clone());
+        let read = move || Scan::read(&env, &wanted, rule, deadline.into_std());
+        // What is read by its own deadline gets a little longer to come over.
+        let late = deadline + Duration::from_millis(50);
+        self.patience.run(&folder.path, late, read).await.unwrap_or_else(|| Scan::hung(folder))
+    }
+
+    /// One probe per host and port, many at once, so that ten dead locks cost no more than one. A place without an
+    /// outcome by the deadline counts as silent.
+    async fn probe(&self, entries: &mut [Entry], network: &Network, deadline: Instant) {
+        let places: Vec<_> =
+            entries.iter().map(|entry| entry.places_to_probe(&self.env, network, self.options.all)).collect();
+        let distinct: HashSet<_> = places.iter().flatten().cloned().collect();
+        let addresses = self.resolve(distinct.iter().map(|(host, _)| host.clone()).collect(), deadline).await;
+        let probes = distinct.into_iter().map(|place| {
+            let addresses = &addresses[&place.0];
+            async move { (probe(addresses, place.1).await, place) }
+        });
+        let mut probes = stream::iter(probes).buffer_unordered(PROBES_AT_ONCE);
+        let mut outcomes = HashMap::new();
+        while let Ok(Some((outcome, place))) = timeout_at(deadline, probes.next()).await {
+            outcomes.insert(place, outcome);
+        }
+        for (entry, places) in entries.iter_mut().zip(places) {
+            let outcome = |place: &Place| outcomes.get(place).copied().unwrap_or(Probe::Timeout);
+            entry.probes =
+                places.into_iter().map(|place| HostProbe { outcome: outcome(&place), host: place.0 }).collect();
+        }
+    }
+
+    /// Addresses of each host. Each is looked up once, since resolving a name may hang; without an answer there are none.
+    async fn resolve(&self, hosts: HashSet<String>, deadline: Instant) -> HashMap<String, Vec<IpAddr>> {
+        let lookups = hosts.into_iter().map(|host| async move {
+            let name = host.clone();
+            let looked_up = self.patience.run(&name, deadline, move || addresses(&host)).await;
+            (name, looked_up.and_then(Result::ok).unwrap_or_default())
+        });
+        join_all(lookups).await.into_iter().collect()
+    }
+
+    /// How the folders of the listed editors relate to pi's, where their spelling does not tell. Empty where a drive
+    /// hangs.
+    async fn relations(&self, cwd: &str, judged: &[(Verdict, Entry)], deadline: Instant) -> Relations {
+        let kept = judged.iter().filter(|(verdict, _)| *verdict == Verdict::Keep);
+        let folders = kept.filter_map(|(_, entry)| {
+            let folders = localised(&self.env, &entry.lock()?.workspace_folders);
+            (!spelt(&self.env, cwd, &folders).direct).then_some(folders)
+        });
+        let folders: Vec<String> = folders.flatten().collect();
+        if folders.is_empty() {
+            return Relations::default();
+        }
+        let (env, cwd) = (Arc::clone(&self.env), cwd.to_owned());
+        let look = move || Relations::of(&env, &cwd, folders);
+        self.patience.run("the workspace folders", deadline, look).await.unwrap_or_default()
+    }
 }
 
 /// Reads the lock file of a candidate again, for its token. `id` is [`Candidate::id`].
 ///
-/// Fails where the file is gone, cannot be trusted, or is no lock any more.
-pub fn read_lock(id: &str) -> Result<LockFile, LockGone> {
+/// Fails where the file is gone, cannot be trusted, or is no lock any more. Blocks.
+pub fn read_lock(env: &Env, id: &str) -> Result<LockFile, LockGone> {
     let path = Path::new(id);
     let (folder, name) =
         path.parent().zip(path.file_name().and_then(|name| name.to_str())).ok_or(LockGone::NotALock)?;
-    let text = TrustedDir::open_dir(folder)?.read(name, MAX_LOCK_BYTES)?;
+    let text = TrustedDir::open_dir(folder, modes_of(env, folder))?.read(name, MAX_LOCK_BYTES)?;
     match lock_file::parse(&text.text) {
         Parsed::Valid(lock) => Ok(lock),
         _ => Err(LockGone::NotALock),
     }
+}
+
+/// How this process sees Windows now. Blocks on small files, under WSL also on Windows drives.
+pub fn network(env: &Env) -> Network {
+    Surroundings::read(env, None).network
 }
 
 /// Why a candidate's lock file could not be read again.
@@ -104,55 +248,10 @@ pub enum LockGone {
     NotALock,
 }
 
-/// One probe per port, many at once, cut off after a second: ten dead locks cost no more than one. A port without an
-/// outcome counts as silent.
-async fn probe_ports(ports: Vec<u16>) -> HashMap<u16, Probe> {
-    let limit = Instant::now() + SCAN_PROBE_LIMIT;
-    let probes = ports.into_iter().map(|port| async move { (port, probe_loopback(port).await) });
-    let mut probes = stream::iter(probes).buffer_unordered(PROBES_AT_ONCE);
-    let mut outcomes = HashMap::new();
-    while let Ok(Some((port, outcome))) = timeout_at(limit, probes.next()).await {
-        outcomes.insert(port, outcome);
-    }
-    outcomes
-}
-
-fn conclude(env: &Env, cwd: &str, options: &Options, scan: Scan, probes: &HashMap<u16, Probe>) -> Vec<Candidate> {
-    let mut matcher = Matcher::new(&env.host, cwd);
-    let Scan { dir, entries, refusal } = scan;
-    let refused = refusal.map(|(folder, error)| candidate::untrusted_folder(&folder, &error));
-    let mut candidates: Vec<Candidate> = refused.into_iter().collect();
-    for entry in entries {
-        let candidate = match judge(env, &entry, probes) {
-            Verdict::Delete if options.clean_up && may_delete(env, &entry) => {
-                let removed =
-                    dir.as_ref().zip(entry.read.as_ref()).map(|(dir, read)| dir.remove_if_unchanged(&entry.name, read));
-                candidate::removed(entry, matches!(removed, Some(Ok(true))))
-            }
-            Verdict::Delete | Verdict::Hide => candidate::hidden(entry),
-            Verdict::Keep => candidate::kept(env, entry, &mut matcher),
-        };
-        candidates.push(candidate);
-    }
-    candidates.retain(|candidate| options.all || candidate.standing == Standing::Usable);
-    candidate::rank(candidates)
-}
-
-fn judge(env: &Env, entry: &Entry, probes: &HashMap<u16, Probe>) -> Verdict {
-    let now = env.now();
-    let port = entry.lock().map(|lock| lock.port);
-    entry
-        .facts(env, now, port.and_then(|port| probes.get(&port).copied()))
-        .map_or(Verdict::Hide, |facts| verdict::judge(&facts))
-}
-
-/// A process that cannot see the editor's machine (a container, a host override) deletes nothing.
-fn may_delete(env: &Env, entry: &Entry) -> bool {
-    let same_machine =
-        entry.lock().and_then(|lock| lock.host_id.as_ref()).is_none_or(|id| env.host_id.as_ref() == Some(id));
-    same_machine && env.var("PI_X_IDE_HOST_OVERRIDE").is_none()
-}
-
 #[cfg(test)]
 #[cfg(unix)]
 mod tests;
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod wsl_tests;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::testing::env_with_home;
+use crate::testing::{env_with_home, make_pipe};
 
 const DEAD_PID: u64 = i32::MAX as u64;
 
@@ -101,9 +101,8 @@ async fn bad_files_are_skipped_with_a_reason() {
     machine.write(&dead, "{ half");
     fs::create_dir(machine.folder().join("folder.lock")).unwrap();
     symlink("/etc/passwd", machine.folder().join("link.lock")).unwrap();
-    let mode = rustix::fs::Mode::RUSR;
     let pipe = machine.folder().join("pipe.lock");
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    make_pipe(&pipe);
 
     assert!(machine.usable("/w/app").await.is_empty());
     let standing: HashMap<_, _> = machine

@@ -3,18 +3,17 @@
 
 mod backoff;
 mod driver;
+mod open;
 mod session;
 mod state;
 
 use std::sync::Arc;
 
-use crate::blocking::blocking;
-use crate::connection::{ConnectError, Link, Target, Timings, open};
+use crate::connection::{ConnectError, Timings};
 use crate::discovery::{self, Candidate, discover};
 use crate::env::Env;
-use crate::protocol::PROTOCOL_VERSION;
-use crate::protocol::json_rpc::{ClientName, InitializeParams};
 use driver::{Driver, Plan};
+use open::{Opened, open_candidate};
 pub use session::{Session, Subscription};
 pub use state::Prepared;
 
@@ -46,8 +45,8 @@ pub async fn connect(
     candidate: Candidate,
     options: Options,
 ) -> Result<Session, ConnectError> {
-    let link = open_candidate(&env, &cwd, &candidate, options.timings).await?;
-    let session = hold(env, cwd, options, candidate, link);
+    let opened = open_candidate(&env, &cwd, &candidate, options.timings).await?;
+    let session = hold(env, cwd, options, candidate, opened);
     session.shared().pick_by_hand();
     Ok(session)
 }
@@ -59,7 +58,7 @@ pub async fn connect_best(env: Arc<Env>, cwd: String, options: Options) -> Resul
     let mut failures = Vec::new();
     for candidate in candidates.into_iter().filter(|candidate| candidate.direct) {
         match open_candidate(&env, &cwd, &candidate, options.timings).await {
-            Ok(link) => return Ok(Some(hold(env, cwd, options, candidate, link))),
+            Ok(opened) => return Ok(Some(hold(env, cwd, options, candidate, opened))),
             Err(error) => failures.push((candidate, error)),
         }
     }
@@ -75,31 +74,11 @@ pub fn follow(env: Arc<Env>, cwd: String, options: Options) -> Session {
 }
 
 /// A session over a link that is open already, and that ends with it.
-fn hold(env: Arc<Env>, cwd: String, options: Options, candidate: Candidate, link: Link) -> Session {
+fn hold(env: Arc<Env>, cwd: String, options: Options, candidate: Candidate, opened: Opened) -> Session {
     let (session, driver) = Driver::new(env, cwd, options, false);
-    driver.connected(&candidate, &link);
-    tokio::spawn(driver.run(Plan::hold(candidate, link)));
+    let plan = driver.connected(candidate, opened);
+    tokio::spawn(driver.run(plan));
     session
-}
-
-async fn open_candidate(
-    env: &Arc<Env>,
-    cwd: &str,
-    candidate: &Candidate,
-    timings: Timings,
-) -> Result<Link, ConnectError> {
-    let target = {
-        let (env, candidate) = (Arc::clone(env), candidate.clone());
-        // Fails only when the runtime is going down.
-        let target = blocking(move || Target::of(&env, &candidate)).await;
-        target.unwrap_or_else(|| Err(ConnectError::NotUsable("cannot be read: pi is shutting down".into())))?
-    };
-    let hello = InitializeParams {
-        protocol_version: PROTOCOL_VERSION as f64,
-        client: ClientName { name: "pi-x-ide".into(), version: env!("CARGO_PKG_VERSION").into() },
-        cwd: Some(cwd.to_owned()),
-    };
-    open(&target, &hello, timings).await
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What pi holds of a connection, whatever the link does underneath.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -13,8 +13,10 @@ use crate::connection::ConnectError;
 use crate::context::{AttachState, label, mentions};
 use crate::discovery::Candidate;
 use crate::events::{Event, Status};
+use crate::journal;
 use crate::mailbox::Mailbox;
 use crate::protocol::snapshot::HashedSnapshot;
+use crate::watch::{FolderWatch, WatchedFolder};
 
 /// A closing session does not wait longer for listeners that take nothing any more.
 const DRAIN_WITHIN: Duration = Duration::from_secs(1);
@@ -22,6 +24,8 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(1);
 /// What a session asks of its driver.
 pub(super) enum Command {
     SwitchTo(Box<Candidate>, SwitchReply),
+    /// The user has submitted a prompt.
+    Prompted,
     Close,
 }
 
@@ -33,6 +37,8 @@ pub struct Session {
     shared: Arc<Shared>,
     commands: mpsc::UnboundedSender<Command>,
     ended: watch::Receiver<bool>,
+    /// The driver's, which ends with it.
+    watch: Weak<FolderWatch>,
 }
 
 /// A listener's mailbox; dropping it ends the subscription.
@@ -47,8 +53,9 @@ impl Session {
         shared: Arc<Shared>,
         commands: mpsc::UnboundedSender<Command>,
         ended: watch::Receiver<bool>,
+        watch: Weak<FolderWatch>,
     ) -> Self {
-        Self { shared, commands, ended }
+        Self { shared, commands, ended, watch }
     }
 
     pub(super) fn shared(&self) -> &Shared {
@@ -63,6 +70,16 @@ impl Session {
     /// What went wrong last, as a sentence; `None` while all is well.
     pub fn trouble(&self) -> Option<String> {
         self.shared.trouble()
+    }
+
+    /// What went wrong in the background, oldest first.
+    pub fn journal(&self) -> Vec<journal::Entry> {
+        self.shared.journal.entries()
+    }
+
+    /// How each lock folder is watched; empty for a session that follows nobody or was closed, and while a drive hangs.
+    pub fn watched_folders(&self) -> Vec<WatchedFolder> {
+        self.watch.upgrade().map_or_else(Vec::new, |watch| watch.folders())
     }
 
     /// The latest snapshot; `None` while no file is open or no editor is connected.
@@ -94,8 +111,10 @@ impl Session {
     /// The text for the prompt that starts now; `None` when nothing is pending or it may not go along.
     ///
     /// Waits at most `wait` for a link that is being made and for the editor's first word. Configuration is read anew,
-    /// so a changed switch counts from this prompt on.
+    /// so a changed switch counts from this prompt on. The editor learns that the user prompted this pi.
     pub async fn prepare(&self, wait: Duration) -> Option<Prepared> {
+        // A driver that has ended has no editor to tell.
+        let _ = self.commands.send(Command::Prompted);
         // Running out of time is no fault: then there is nothing to tell.
         let _ = timeout(wait, self.shared.settled()).await;
         let shared = Arc::clone(&self.shared);

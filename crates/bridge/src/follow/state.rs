@@ -1,6 +1,5 @@
 //! The state behind a session: the driver writes it, the session and its listeners read it.
 
-use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,8 +11,9 @@ use crate::connection::{EventSink, LinkEvent};
 use crate::context::{AttachGate, Reach, may_go_along, mentions, metadata_block};
 use crate::env::Env;
 use crate::events::{Event, LinkState, Status};
+use crate::journal::Journal;
 use crate::mailbox::Mailbox;
-use crate::paths::{display_path, normalise};
+use crate::paths::{PathMapping, display_path, respell};
 use crate::protocol::diagnostics::DiagnosticFix;
 use crate::protocol::lenient::Text;
 use crate::protocol::snapshot::{HashedSnapshot, Snapshot};
@@ -36,6 +36,8 @@ pub struct Prepared {
 pub(super) struct Shared {
     pub(super) env: Arc<Env>,
     pub(super) cwd: String,
+    /// What went wrong in the background.
+    pub(super) journal: Journal,
     state: Mutex<State>,
     listeners: Mutex<Vec<Listener>>,
     /// What was said once before the first listener came; it is told first.
@@ -48,6 +50,8 @@ pub(super) struct State {
     pub(super) status: Arc<Status>,
     pub(super) gate: AttachGate,
     picked_by_hand: bool,
+    /// How paths of the connected editor are spelt from pi's folder.
+    respellings: Arc<[PathMapping]>,
     /// Whether the connected editor has told its state yet.
     has_spoken: bool,
     /// What went wrong last, until it went well.
@@ -64,12 +68,20 @@ impl Shared {
     pub(super) fn new(env: Arc<Env>, cwd: String, last_injected: Option<String>) -> Self {
         let status = Arc::new(Status { state: LinkState::Connecting, candidate: None, server: None, message: None });
         let gate = AttachGate::new(last_injected);
-        let state = Mutex::new(State { status, gate, picked_by_hand: false, has_spoken: false, trouble: None });
+        let state = State {
+            status,
+            gate,
+            picked_by_hand: false,
+            respellings: Arc::default(),
+            has_spoken: false,
+            trouble: None,
+        };
         let (changed, _) = watch::channel(());
         Self {
+            journal: Journal::new(&env),
             env,
             cwd,
-            state,
+            state: Mutex::new(state),
             listeners: Mutex::default(),
             backlog: Mutex::new(Some(Mailbox::new(FULL))),
             next_id: AtomicU64::new(0),
@@ -125,9 +137,26 @@ impl Shared {
         self.publish(Event::Status(status));
     }
 
-    /// Notes what went wrong, or that all is well.
-    pub(super) fn set_trouble(&self, trouble: Option<String>) {
-        self.state().trouble = trouble;
+    /// Paths that come from now on are those of another editor.
+    pub(super) fn respell_by(&self, respellings: Vec<PathMapping>) {
+        self.state().respellings = respellings.into();
+    }
+
+    /// Notes what went wrong.
+    pub(super) fn trouble_is(&self, trouble: String) {
+        self.journal.note(trouble.clone());
+        self.state().trouble = Some(trouble);
+    }
+
+    /// Forgets what went wrong: all is well.
+    pub(super) fn trouble_is_over(&self) {
+        self.state().trouble = None;
+    }
+
+    /// Tells the user, and remembers, something that is wrong in the background.
+    pub(super) fn warn(&self, code: &'static str, message: String) {
+        self.journal.note(message.clone());
+        self.publish(Event::Error { code, message });
     }
 
     pub(super) fn trouble(&self) -> Option<String> {
@@ -140,24 +169,29 @@ impl Shared {
     }
 
     fn received(&self, mut snapshot: Snapshot) -> Arc<HashedSnapshot> {
-        self.normalise(&mut snapshot.file_path);
-        snapshot.workspace_folder.iter_mut().for_each(|folder| self.normalise(folder));
+        let spell = self.speller();
+        spell(&mut snapshot.file_path);
+        snapshot.workspace_folder.iter_mut().for_each(&spell);
         snapshot.received_at.get_or_insert(self.env.now_ms() as f64);
         Arc::new(snapshot.into())
     }
 
     fn received_fix(&self, mut request: DiagnosticFix) -> DiagnosticFix {
-        self.normalise(&mut request.file_path);
-        request.workspace_folder.iter_mut().for_each(|folder| self.normalise(folder));
+        let spell = self.speller();
+        spell(&mut request.file_path);
+        request.workspace_folder.iter_mut().for_each(&spell);
         for diagnostic in &mut request.diagnostics {
-            diagnostic.related_information.iter_mut().flatten().for_each(|place| self.normalise(&mut place.file_path));
+            diagnostic.related_information.iter_mut().flatten().for_each(|place| spell(&mut place.file_path));
         }
         request
     }
 
-    fn normalise(&self, path: &mut Text) {
-        if let Cow::Owned(normalised) = normalise(&self.env.host, &path.0) {
-            path.0 = normalised;
+    /// Brings a path of the wire into this host's form and pi's spelling.
+    fn speller(&self) -> impl Fn(&mut Text) {
+        let respellings = Arc::clone(&self.state().respellings);
+        move |path| {
+            let spelt = self.env.localise(&path.0);
+            path.0 = respell(&self.env.host, &respellings, &spelt).unwrap_or_else(|| spelt.into_owned());
         }
     }
 
@@ -185,8 +219,10 @@ impl Shared {
         let snapshot = &pending.snapshot;
         let candidate = state.status.candidate.as_ref();
         let reach = Reach { attached: state.gate.is_rearmed(), picked_by_hand: state.picked_by_hand };
-        let workspace_folder = candidate.filter(|c| c.direct).and_then(|c| c.workspace_folder.as_deref());
         let host = &self.env.host;
+        let workspace_folder = candidate.filter(|c| c.direct).and_then(|c| c.workspace_folder.as_deref());
+        let respelt = workspace_folder.and_then(|folder| respell(host, &state.respellings, folder));
+        let workspace_folder = respelt.as_deref().or(workspace_folder);
         let wanted = config.share != Share::Off && (config.open_file || reach.attached || !snapshot.ranges.is_empty());
         if !wanted || !may_go_along(host, &self.cwd, workspace_folder, snapshot, reach) {
             return None;

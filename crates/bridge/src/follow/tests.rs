@@ -30,6 +30,7 @@ impl Machine {
             lock_dir: None,
             allowed_hosts: Vec::new(),
             heartbeat: server::Options::HEARTBEAT,
+            wsl_listener: false,
         };
         Server::start(Arc::clone(&self.env), options).await.unwrap()
     }
@@ -77,6 +78,29 @@ async fn a_dead_window_does_not_keep_pi_from_the_next_one() {
     let failed = connect_best(Arc::clone(&machine.env), "/w/app".into(), Options::default()).await.map(drop);
     let failures = failed.unwrap_err().0;
     assert_eq!((failures.len(), failures[0].1.code()), (1, "PIX_UNREACHABLE"));
+}
+
+#[tokio::test]
+async fn a_window_that_hangs_does_not_keep_pi_from_one_that_comes() {
+    let machine = Machine::new();
+    let hung = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let template = machine.editor("template", "/w").await;
+    let lock = std::fs::read_to_string(template.lock_file()).unwrap();
+    let port = hung.local_addr().unwrap().port();
+    let lock = lock.replace(&format!("\"port\": {}", template.port()), &format!("\"port\": {port}"));
+    let path = template.lock_file().with_file_name("vscode-1-1.lock");
+    template.close().await;
+    std::fs::write(path, lock).unwrap();
+    let session = machine.follow(Options {
+        timings: Timings { connect: Duration::from_secs(3600), ..Timings::default() },
+        ..Options::default()
+    });
+    until("dialled", || session.status().state == LinkState::Connecting && session.status().candidate.is_some()).await;
+    let editor = machine.editor("new", "/w").await;
+    until("the new one", || server_name(&session).as_deref() == Some("new")).await;
+    editor.close().await;
+    session.close().await;
+    assert!(session.watched_folders().is_empty(), "nothing is watched any more");
 }
 
 #[tokio::test]
@@ -140,7 +164,7 @@ async fn listeners_hear_everything_in_order_and_nothing_after_they_left() {
     let count = Arc::clone(&wakes);
     let subscription = session.subscribe(move || *count.lock().unwrap() += 1);
     until("connected", || session.status().state == LinkState::Connected).await;
-    editor.mention(snapshot("/w/app/a b"));
+    editor.mention(snapshot("/w/app/a b"), None);
     until("mention", || session.attach_state() == AttachState::Pending).await;
     let mailbox = subscription.mailbox();
     let heard: Vec<_> = std::iter::from_fn(|| mailbox.pop()).collect();

@@ -14,6 +14,18 @@ pub struct Match {
     pub direct: bool,
 }
 
+impl Match {
+    /// Of a folder that equals or contains cwd, with the length that counts for it.
+    pub fn containing(folder: String, length: u32) -> Self {
+        Self { length: DIRECT + length, folder: Some(folder), direct: true }
+    }
+
+    /// Of a folder inside cwd, whose length counts.
+    pub fn inside(folder: String, cwd_length: u32) -> Self {
+        Self { length: cwd_length, folder: Some(folder), direct: false }
+    }
+}
+
 /// Base score of a folder that contains cwd, so that it beats every folder inside cwd.
 const DIRECT: u32 = 10_000;
 
@@ -31,9 +43,9 @@ pub fn best_match<S: AsRef<str>>(host: &Host, folders: &[S], cwd: &str, ignore_c
             continue;
         };
         let found = if folder.contains(&cwd, ignore_case) {
-            Match { length: DIRECT + folder.char_count(), folder: Some(folder.text(host)), direct: true }
+            Match::containing(folder.text(host), folder.char_count())
         } else if cwd.contains(&folder, ignore_case) {
-            Match { length: cwd.char_count(), folder: Some(folder.text(host)), direct: false }
+            Match::inside(folder.text(host), cwd.char_count())
         } else {
             continue;
         };
@@ -50,6 +62,31 @@ pub fn contains(host: &Host, folder: &str, path: &str, ignore_case: bool) -> boo
         (Some(folder), Some(path)) => folder.contains(&path, ignore_case),
         _ => false,
     }
+}
+
+/// The folder itself and those above it, nearest first, without file-system roots; empty where it is not absolute.
+pub fn folders_above(host: &Host, folder: &str) -> Vec<String> {
+    let mut folders = Vec::new();
+    let mut next = Resolved::new(host, folder);
+    while let Some(mut folder) = next.filter(|folder| !folder.is_root(host)) {
+        folders.push(folder.text(host));
+        folder.parts.pop();
+        next = Some(folder);
+    }
+    folders
+}
+
+/// Whether a path of WSL lies on a drive of Windows, by the place where those are mounted.
+pub fn is_on_windows_drive(host: &Host, path: &str) -> bool {
+    let Some((wsl, mut path)) = host.wsl.as_ref().zip(Resolved::new(host, path)) else {
+        return false;
+    };
+    path.parts.truncate(mount_parts(wsl).count() + 1);
+    path.is_drive_mount(wsl)
+}
+
+fn mount_parts(wsl: &Wsl) -> impl Iterator<Item = &str> {
+    wsl.automount_root.split('/').filter(|part| !part.is_empty())
 }
 
 /// An absolute path in parts, with `.` and `..` resolved as text.
@@ -86,11 +123,10 @@ impl Resolved {
     }
 
     fn is_drive_mount(&self, wsl: &Wsl) -> bool {
-        let mount: Vec<&str> = wsl.automount_root.split('/').filter(|part| !part.is_empty()).collect();
         let [above @ .., drive] = self.parts.as_slice() else {
             return false;
         };
-        above == mount.as_slice() && drive.len() == 1 && drive.starts_with(|c: char| c.is_ascii_alphabetic())
+        above.iter().eq(mount_parts(wsl)) && drive.len() == 1 && drive.starts_with(|c: char| c.is_ascii_alphabetic())
     }
 
     fn text(&self, host: &Host) -> String {
@@ -147,6 +183,17 @@ mod tests {
             assert_eq!(best_match(&wsl, &[folder], "/mnt/c/work", false), Match::default(), "{folder}");
         }
         assert!(best_match(&wsl, &["/mnt/data"], "/mnt/data/x", false).direct);
+        assert!(is_on_windows_drive(&wsl, "/mnt/d/x") && is_on_windows_drive(&wsl, "/mnt/d"));
+        assert!(!["/mnt", "/mnt/data/d", "/home/d/x"].iter().any(|path| is_on_windows_drive(&wsl, path)));
+        assert!(!is_on_windows_drive(&linux(), "/mnt/d/x"));
+    }
+
+    #[test]
+    fn folders_above_end_before_the_root() {
+        assert_eq!(folders_above(&linux(), "/a/./b/"), ["/a/b", "/a"]);
+        assert!(folders_above(&linux(), "/").is_empty() && folders_above(&linux(), "a/b").is_empty());
+        let windows = Host { os: Os::Windows, wsl: None };
+        assert_eq!(folders_above(&windows, r"c:\a\b"), [r"C:\a\b", r"C:\a"]);
     }
 
     #[test]

@@ -5,13 +5,15 @@
 
 mod contain;
 mod display;
+mod mapping;
 mod normalise;
 
 use std::io;
 use std::path::Path;
 
-pub use contain::{Match, best_match, contains};
+pub use contain::{Match, best_match, contains, folders_above, is_on_windows_drive};
 pub use display::display_path;
+pub use mapping::{PathMapping, respell};
 pub use normalise::normalise;
 
 /// Family of the operating system that pi runs on.

@@ -13,6 +13,10 @@ use super::snapshot::Snapshot;
 /// Method of the only request that pi sends.
 pub const INITIALIZE: &str = "initialize";
 
+/// Method of the only notification that pi sends: the user has submitted a prompt. It has no parameters. An extension of
+/// ours, sent to editors that ask for it with `capabilities.promptSubmitted` in their answer to `initialize`.
+pub const PROMPT_SUBMITTED: &str = "prompt_submitted";
+
 /// A valid message of an editor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EditorMessage {
@@ -66,6 +70,8 @@ pub struct InitializeResult {
     pub protocol_version: Value,
     /// Who answered.
     pub server: ServerInfo,
+    /// Whether the editor wants to be told of prompts, see [`PROMPT_SUBMITTED`].
+    pub takes_prompts: bool,
 }
 
 impl InitializeResult {
@@ -79,7 +85,8 @@ impl InitializeResult {
         let text = |member| server.get(member).and_then(Value::as_str).map(str::to_owned);
         let protocol_version = result.get("protocolVersion").cloned().unwrap_or_else(|| PROTOCOL_VERSION.into());
         let server = ServerInfo { name: text("name")?, version: text("version"), ide: text("ide") };
-        Some(Self { protocol_version, server })
+        let takes_prompts = result.pointer("/capabilities/promptSubmitted") == Some(&Value::Bool(true));
+        Some(Self { protocol_version, server, takes_prompts })
     }
 }
 
@@ -107,6 +114,10 @@ pub struct InitializeParams {
     /// The client's working folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Name of the editor's terminal that the client runs in, where the editor gave it one. An extension of ours: other
+    /// servers ignore it, and what is no string counts as absent.
+    #[serde(deserialize_with = "string_or_none", skip_serializing_if = "Option::is_none")]
+    pub terminal_session_id: Option<String>,
 }
 
 /// A client's name and version.
@@ -117,6 +128,10 @@ pub struct ClientName {
     pub name: String,
     /// Its version.
     pub version: String,
+}
+
+fn string_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Value::deserialize(deserializer)?.as_str().map(str::to_owned))
 }
 
 #[derive(Deserialize)]
@@ -229,6 +244,8 @@ pub enum ClientMessage {
         /// Who asks.
         params: InitializeParams,
     },
+    /// `prompt_submitted`, with whatever parameters.
+    PromptSubmitted,
     /// A request that the server does not know.
     UnknownRequest {
         /// To be repeated in the answer.
@@ -243,23 +260,32 @@ pub fn parse_client_message(text: &str) -> ClientMessage {
     let Ok(Value::Object(mut object)) = serde_json::from_str(text) else {
         return ClientMessage::Other;
     };
-    let is_request = object.get("jsonrpc").and_then(Value::as_str) == Some("2.0");
+    if object.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return ClientMessage::Other;
+    }
     match (object.remove("id"), object.get("method").and_then(Value::as_str)) {
-        (Some(id @ (Value::String(_) | Value::Number(_))), Some(method)) if is_request => {
+        (Some(id @ (Value::String(_) | Value::Number(_))), Some(method)) => {
             if method != INITIALIZE {
                 return ClientMessage::UnknownRequest { id };
             }
             let params = object.remove("params").and_then(|params| serde_json::from_value(params).ok());
             ClientMessage::Initialize { id, params: params.unwrap_or_default() }
         }
+        (None, Some(PROMPT_SUBMITTED)) => ClientMessage::PromptSubmitted,
         _ => ClientMessage::Other,
     }
 }
 
 /// Answer to `initialize`.
 pub fn initialize_response(id: &Value, server: &ServerInfo) -> String {
-    json!({ "jsonrpc": "2.0", "id": id, "result": { "protocolVersion": PROTOCOL_VERSION, "server": server } })
-        .to_string()
+    let capabilities = json!({ "promptSubmitted": true });
+    let result = json!({ "protocolVersion": PROTOCOL_VERSION, "server": server, "capabilities": capabilities });
+    json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string()
+}
+
+/// Tells an editor that its user submitted a prompt to this pi.
+pub fn prompt_submitted_message() -> String {
+    json!({ "jsonrpc": "2.0", "method": PROMPT_SUBMITTED }).to_string()
 }
 
 /// Answer to a request that the server does not know.
@@ -325,5 +351,30 @@ mod tests {
         assert_eq!(parse_client_message(r#"{"jsonrpc":"2.0","id":null,"method":"initialize"}"#), ClientMessage::Other);
         let bad_params = r#"{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"cwd":7}}"#;
         assert!(matches!(parse_client_message(bad_params), ClientMessage::Initialize { .. }));
+    }
+
+    #[test]
+    fn only_a_notification_tells_of_a_prompt() {
+        for (rest, expected) in [
+            ("", ClientMessage::PromptSubmitted),
+            (r#","params":[7]"#, ClientMessage::PromptSubmitted),
+            (r#","id":null"#, ClientMessage::Other),
+            (r#","id":1"#, ClientMessage::UnknownRequest { id: 1.into() }),
+        ] {
+            let text = format!(r#"{{"jsonrpc":"2.0","method":"prompt_submitted"{rest}}}"#);
+            assert_eq!(parse_client_message(&text), expected, "{text}");
+        }
+        assert_eq!(parse_client_message(r#"{"method":"prompt_submitted"}"#), ClientMessage::Other);
+    }
+
+    #[test]
+    fn a_terminal_without_a_name_costs_nothing_else() {
+        for (terminal, expected) in [(r#""t""#, Some("t")), ("7", None), ("null", None), ("{}", None)] {
+            let params = format!(r#"{{"cwd":"/w","terminalSessionId":{terminal}}}"#);
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+            let ClientMessage::Initialize { params, .. } = parse_client_message(&text) else { panic!("{text}") };
+            assert_eq!((params.cwd.as_deref(), params.terminal_session_id.as_deref()), (Some("/w"), expected));
+        }
+        assert!(!initialize_request(&InitializeParams::default()).contains("terminalSessionId"));
     }
 }

@@ -104,6 +104,12 @@ impl Membership<'_> {
                 }
                 Some(Message::text(initialize_response(&id, info)))
             }
+            ClientMessage::PromptSubmitted => {
+                if let Some((member, _)) = self.joined {
+                    self.roster.note_use(member);
+                }
+                None
+            }
             ClientMessage::UnknownRequest { id } => Some(Message::text(unknown_method_response(&id))),
             ClientMessage::Other => None,
         }

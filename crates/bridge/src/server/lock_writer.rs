@@ -10,11 +10,11 @@ use tokio::time::{Instant, interval_at, sleep};
 
 use super::ServerError;
 use crate::blocking::blocking;
-use crate::env::millis;
+use crate::env::{Clock, millis};
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::lock_file::OwnLock;
-use crate::trusted::{Distrust, TrustedDir};
-use crate::watch::LockFolderWatch;
+use crate::trusted::{Distrust, Modes, TrustedDir};
+use crate::watch::FolderWatch;
 
 /// Somebody who removes the file again and again is not answered faster than this.
 const RESTORE_EVERY: Duration = Duration::from_secs(1);
@@ -32,6 +32,7 @@ pub(super) struct NewLock {
     pub(super) running_in_windows: bool,
     pub(super) host_id: Option<String>,
     pub(super) heartbeat: Duration,
+    pub(super) clock: Clock,
 }
 
 /// What a refresh changes besides the time.
@@ -55,7 +56,7 @@ enum Order {
 impl LockWriter {
     /// Writes the file for the first time and keeps it fresh from then on.
     pub(super) async fn start(new: NewLock) -> Result<Self, ServerError> {
-        let now = rfc3339(SystemTime::now());
+        let now = rfc3339(new.clock.now());
         let lock = OwnLock {
             version: PROTOCOL_VERSION,
             ide: new.ide,
@@ -74,8 +75,8 @@ impl LockWriter {
         };
         let gone = Arc::new(Mutex::new(false));
         let path = new.folder.join(lock.file_name());
-        let is_own_folder = new.is_own_folder;
-        let file = OwnFile { path, folder: new.folder, is_own_folder, lock, gone: Arc::clone(&gone) };
+        let NewLock { folder, is_own_folder, clock, .. } = new;
+        let file = OwnFile { path, folder, is_own_folder, lock, clock, gone: Arc::clone(&gone) };
         file.write().await?;
         let (orders, inbox) = mpsc::unbounded_channel();
         let path = file.path.clone();
@@ -113,9 +114,9 @@ impl LockWriter {
 /// Ends with the removal of the file, at the latest when the handle is dropped.
 async fn keep_fresh(mut file: OwnFile, mut orders: mpsc::UnboundedReceiver<Order>, heartbeat: Duration) {
     let mut beat = interval_at(Instant::now() + heartbeat, heartbeat);
-    let mut watch = LockFolderWatch::new(file.folder.clone());
+    let watch = FolderWatch::new();
     loop {
-        if watch.arm() && file.is_missing().await {
+        if watch.arm(vec![file.folder.clone()]).await && file.is_missing().await {
             // The next change, beat or poll tries again.
             let _ = file.write().await;
         }
@@ -158,6 +159,7 @@ struct OwnFile {
     is_own_folder: bool,
     path: PathBuf,
     lock: OwnLock,
+    clock: Clock,
     /// Set once the file was removed for good; held while it is written.
     gone: Arc<Mutex<bool>>,
 }
@@ -166,13 +168,13 @@ impl OwnFile {
     fn apply(&mut self, change: Change) {
         match change {
             Change::WorkspaceFolders(folders) => self.lock.workspace_folders = folders,
-            Change::Focused => self.lock.focused_at = Some(millis(SystemTime::now())),
+            Change::Focused => self.lock.focused_at = Some(millis(self.clock.now())),
         }
     }
 
     async fn write(&self) -> Result<(), ServerError> {
         let mut file = self.clone();
-        file.lock.updated_at = rfc3339(SystemTime::now());
+        file.lock.updated_at = rfc3339(self.clock.now());
         blocking(move || file.write_now()).await.unwrap_or(Err(ServerError::Closed))
     }
 
@@ -232,7 +234,7 @@ fn persist(mut temporary: tempfile::NamedTempFile, path: &Path) -> io::Result<()
 fn prepare_folder(folder: &Path, is_own: bool) -> Result<(), ServerError> {
     let refused = |source: Distrust| ServerError::Folder { folder: folder.to_owned(), source };
     make_private(folder, is_own).map_err(|error| refused(Distrust::Io(error)))?;
-    TrustedDir::open_dir(folder).map(drop).map_err(refused)
+    TrustedDir::open_dir(folder, Modes::Checked).map(drop).map_err(refused)
 }
 
 #[cfg(unix)]

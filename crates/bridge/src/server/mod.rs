@@ -1,10 +1,12 @@
-//! The editor's side: a WebSocket server on loopback and the lock file that tells of it. Knows no editor.
+//! The editor's side: a WebSocket server on this machine and the lock file that tells of it. Knows no editor.
 
 mod client;
 mod error;
 mod gatekeeper;
+mod listen;
 mod lock_writer;
 mod roster;
+mod routing;
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -12,24 +14,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OnceCell, Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::sync::{OnceCell, watch};
 
 use crate::env::Env;
 use crate::mailbox::{Mailbox, Supersede};
-use crate::paths::{Host, Os};
+use crate::paths::Os;
 use crate::protocol::MAX_MESSAGE_BYTES;
 use crate::protocol::diagnostics::DiagnosticFix;
 use crate::protocol::json_rpc::{ServerInfo, notification_message};
 use crate::protocol::snapshot::{Snapshot, hex};
 pub use error::ServerError;
 use gatekeeper::Gatekeeper;
+use listen::FurtherAddresses;
 use lock_writer::{Change, LockWriter, NewLock};
-pub use roster::ClientInfo;
 use roster::{Outgoing, Roster};
-
-/// More sockets than this at once are turned away: pi opens one each.
-const MAX_SOCKETS: usize = 64;
+use routing::Subject;
+pub use routing::{ChosenBy, ClientInfo, RoutedClient};
 
 /// How a server presents itself.
 #[derive(Debug, Clone)]
@@ -48,6 +48,9 @@ pub struct Options {
     pub allowed_hosts: Vec<String>,
     /// Between two refreshes of the lock file.
     pub heartbeat: Duration,
+    /// Whether to listen on the adapter of WSL as well, so that a pi in a WSL behind NAT reaches an editor of native
+    /// Windows. On other systems it does nothing. Protocol: "WSL2 discovery and host resolution".
+    pub wsl_listener: bool,
 }
 
 impl Options {
@@ -65,7 +68,6 @@ pub struct Server {
 }
 
 struct Inner {
-    host: Host,
     gatekeeper: Gatekeeper,
     info: ServerInfo,
     roster: Roster,
@@ -89,8 +91,14 @@ impl Supersede for Publication {
 impl Server {
     /// Listens on a free port of 127.0.0.1 and writes the lock file.
     ///
-    /// Fails when there is no lock folder to write to, it cannot be trusted, or no port can be had.
+    /// Fails when there is no lock folder to write to, it cannot be trusted, or no port can be had. An adapter of WSL
+    /// that is not there or has the port taken is no failure: it is looked for until the server closes.
     pub async fn start(env: Arc<Env>, options: Options) -> Result<Self, ServerError> {
+        let further = options.wsl_listener.then(FurtherAddresses::of_wsl).flatten();
+        Self::start_on(env, options, further).await
+    }
+
+    async fn start_on(env: Arc<Env>, options: Options, further: Option<FurtherAddresses>) -> Result<Self, ServerError> {
         let is_own_folder = options.lock_dir.is_none();
         let folder = options.lock_dir.or_else(|| env.lock_dir()).ok_or(ServerError::NoHome)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(ServerError::Listen)?;
@@ -103,21 +111,21 @@ impl Server {
             name: options.name.clone(),
             port,
             token: token.clone(),
-            workspace_folders: options.workspace_folders,
+            workspace_folders: options.workspace_folders.clone(),
             running_in_windows: env.host.os == Os::Windows,
             host_id: env.host_id.clone(),
             heartbeat: options.heartbeat,
+            clock: env.clock,
         })
         .await?;
         let inner = Arc::new(Inner {
-            host: env.host.clone(),
             gatekeeper: Gatekeeper::new(token, options.allowed_hosts),
             info: ServerInfo { name: options.name, version: options.version, ide: Some(options.ide) },
-            roster: Roster::default(),
+            roster: Roster::new(env.host.clone(), options.workspace_folders),
             outbox: Mailbox::default(),
         });
         let (closing, end) = watch::channel(false);
-        tokio::spawn(Arc::clone(&inner).accept(listener, end.clone()));
+        tokio::spawn(listen::serve(Arc::clone(&inner), listener, port, further, end.clone()));
         tokio::spawn(Arc::clone(&inner).distribute(end));
         Ok(Self { port, lock, inner, closed: OnceCell::new(), closing })
     }
@@ -142,23 +150,37 @@ impl Server {
         self.inner.outbox.push(Publication::Selection(None));
     }
 
-    /// Puts a selection in the input box of one client: of those whose folder contains the file the nearest, else
-    /// the one that was chosen or joined last. Returns it; `None` when no client is connected.
-    pub fn mention(&self, snapshot: Snapshot) -> Option<ClientInfo> {
-        let client = self.inner.route(&snapshot.file_path.0)?;
-        self.inner.outbox.push(Publication::Mention { client: client.id, snapshot });
-        Some(client)
+    /// Puts a selection in the input box of exactly one client. Returns it; `None` when no client is connected.
+    ///
+    /// It is the client in the terminal of this id. Else one of the same workspace: of the clients whose folder contains
+    /// the file the nearest; else of those whose folder lies in, or contains, the workspace folder of the file (the
+    /// snapshot's, else the longest open one that contains the file) the one used last. Else the one used last of all.
+    /// A client is used when it is chosen, joins, or tells of a prompt; among equals, the one used last counts.
+    pub fn mention(&self, snapshot: Snapshot, terminal_session_id: Option<&str>) -> Option<RoutedClient> {
+        let routed = self.inner.roster.route(&Subject {
+            terminal_session_id,
+            file: &snapshot.file_path.0,
+            workspace_folder: snapshot.workspace_folder.as_ref().map(|folder| folder.0.as_str()),
+        })?;
+        self.inner.outbox.push(Publication::Mention { client: routed.client.id, snapshot });
+        Some(routed)
     }
 
     /// Asks one client, chosen like for [`Server::mention`], to look at diagnostics.
-    pub fn request_fix(&self, request: DiagnosticFix) -> Option<ClientInfo> {
-        let client = self.inner.route(&request.file_path.0)?;
-        self.inner.outbox.push(Publication::DiagnosticFix { client: client.id, request });
-        Some(client)
+    pub fn request_fix(&self, request: DiagnosticFix, terminal_session_id: Option<&str>) -> Option<RoutedClient> {
+        let routed = self.inner.roster.route(&Subject {
+            terminal_session_id,
+            file: &request.file_path.0,
+            workspace_folder: request.workspace_folder.as_ref().map(|folder| folder.0.as_str()),
+        })?;
+        self.inner.outbox.push(Publication::DiagnosticFix { client: routed.client.id, request });
+        Some(routed)
     }
 
     /// Puts other workspace folders in the lock file, in the order of the calls; the future tells when it is written.
+    /// Mentions are routed by them from now on.
     pub fn set_workspace_folders(&self, folders: Vec<String>) -> impl Future<Output = Result<(), ServerError>> + use<> {
+        self.inner.roster.set_workspace_folders(folders.clone());
         self.lock.refresh(Change::WorkspaceFolders(folders))
     }
 
@@ -191,36 +213,6 @@ impl Server {
 }
 
 impl Inner {
-    fn route(&self, file: &str) -> Option<ClientInfo> {
-        self.roster.route(&self.host, file)
-    }
-
-    async fn accept(self: Arc<Self>, listener: TcpListener, mut end: watch::Receiver<bool>) {
-        let places = Arc::new(Semaphore::new(MAX_SOCKETS));
-        let mut clients = JoinSet::new();
-        loop {
-            let socket = tokio::select! {
-                accepted = listener.accept() => accepted,
-                Some(_) = clients.join_next() => continue,
-                _ = end.wait_for(|end| *end) => break,
-            };
-            match (socket, Arc::clone(&places).try_acquire_owned()) {
-                (Ok((socket, _)), Ok(place)) => {
-                    let (inner, end) = (Arc::clone(&self), end.clone());
-                    clients.spawn(async move {
-                        inner.serve(socket, end).await;
-                        drop(place);
-                    });
-                }
-                (Ok(_), Err(_)) => {}
-                // Out of descriptors, most likely: give others time to close some.
-                (Err(_), _) => tokio::time::sleep(Duration::from_millis(50)).await,
-            }
-        }
-        drop(listener);
-        while clients.join_next().await.is_some() {}
-    }
-
     async fn serve(&self, socket: TcpStream, mut end: watch::Receiver<bool>) {
         let admitted = tokio::select! {
             admitted = self.gatekeeper.admit(socket) => admitted,

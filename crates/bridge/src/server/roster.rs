@@ -1,27 +1,15 @@
-//! The connected clients, and which of them a message is for.
+//! The connected clients and what each of them still has to be told.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
+use super::routing::{ClientInfo, RoutedClient, Subject, choose};
 use crate::mailbox::{Mailbox, Supersede};
-use crate::paths::{Host, best_match, contains};
+use crate::paths::{Host, normalise};
 use crate::protocol::json_rpc::{InitializeParams, ServerInfo, notification_message};
 use crate::protocol::snapshot::Snapshot;
-
-/// A client that has completed the handshake.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientInfo {
-    /// Number of the link, never used twice in one server.
-    pub id: u64,
-    /// Its name, `pi-x-ide` for this product.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-    /// Its working folder, where it told one.
-    pub cwd: Option<String>,
-}
 
 /// A serialised message, shared by all clients that get it.
 #[derive(Debug, Clone)]
@@ -74,34 +62,53 @@ struct Mention<'a> {
 }
 
 /// All clients and the present state of the editor.
-#[derive(Default)]
 pub(super) struct Roster {
+    host: Host,
     members: Mutex<Members>,
 }
 
-#[derive(Default)]
 struct Members {
     clients: Vec<Client>,
     state: Option<Outgoing>,
+    workspace_folders: Vec<String>,
     next_id: u64,
     /// Counts up with each use, so that the client used last can be told.
     uses: u64,
 }
 
+/// One client.
 struct Client {
     info: ClientInfo,
     outbox: Arc<Mailbox<Outgoing>>,
+    /// When it was chosen, joined or prompted last, in uses.
     last_use: u64,
 }
 
 impl Roster {
+    /// Nobody yet, of an editor with these open folders.
+    pub(super) fn new(host: Host, workspace_folders: Vec<String>) -> Self {
+        let members = Members { clients: Vec::new(), state: None, workspace_folders, next_id: 0, uses: 0 };
+        Self { host, members: Mutex::new(members) }
+    }
+
+    /// Notes that other folders are open now.
+    pub(super) fn set_workspace_folders(&self, folders: Vec<String>) {
+        self.lock().workspace_folders = folders;
+    }
+
     /// Adds a client that has sent `initialize`; its outbox holds the present state of the editor.
     pub(super) fn join(&self, params: InitializeParams, server: &ServerInfo) -> (u64, Arc<Mailbox<Outgoing>>) {
         let mut members = self.lock();
         members.next_id += 1;
         members.uses += 1;
-        let InitializeParams { client, cwd, .. } = params;
-        let info = ClientInfo { id: members.next_id, name: client.name, version: client.version, cwd };
+        let InitializeParams { client, cwd, terminal_session_id, .. } = params;
+        let info = ClientInfo {
+            id: members.next_id,
+            name: client.name,
+            version: client.version,
+            cwd: cwd.map(|cwd| normalise(&self.host, &cwd).into_owned()),
+            terminal_session_id: terminal_session_id.filter(|id| !id.is_empty()),
+        };
         let outbox = Arc::new(Mailbox::default());
         outbox.push(members.state.clone().unwrap_or_else(|| Outgoing::selection(None, server)));
         let (id, last_use) = (info.id, members.uses);
@@ -139,20 +146,20 @@ impl Roster {
         }
     }
 
-    /// The client that a message about `file` is for: of those whose folder contains it the nearest, else the one
-    /// used last.
-    pub(super) fn route(&self, host: &Host, file: &str) -> Option<ClientInfo> {
+    /// The client that a message is for, which counts as a use of it; `None` when there is no client.
+    pub(super) fn route(&self, about: &Subject<'_>) -> Option<RoutedClient> {
         let mut members = self.lock();
-        members.uses += 1;
-        let now = members.uses;
-        let nearness = |client: &Client| {
-            let cwd = client.info.cwd.as_deref()?;
-            let inside = contains(host, cwd, file, host.ignores_case());
-            inside.then(|| best_match(host, &[cwd], cwd, host.ignores_case()).length)
-        };
-        let chosen = members.clients.iter_mut().max_by_key(|client| (nearness(client), client.last_use))?;
-        chosen.last_use = now;
-        Some(chosen.info.clone())
+        let clients = members.clients.iter().map(|client| (&client.info, client.last_use));
+        let (at, chosen_by) = choose(&self.host, &members.workspace_folders, clients, about)?;
+        Some(RoutedClient { client: members.use_at(at).clone(), chosen_by })
+    }
+
+    /// Notes that the user has turned to a client.
+    pub(super) fn note_use(&self, id: u64) {
+        let mut members = self.lock();
+        if let Some(at) = members.clients.iter().position(|client| client.info.id == id) {
+            members.use_at(at);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Members> {
@@ -160,32 +167,12 @@ impl Roster {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::paths::Os;
-    use crate::protocol::json_rpc::ClientName;
-
-    fn join(roster: &Roster, cwd: &str) -> u64 {
-        let server = ServerInfo { name: "x".into(), version: None, ide: None };
-        let params =
-            InitializeParams { protocol_version: 1.0, client: ClientName::default(), cwd: Some(cwd.to_owned()) };
-        roster.join(params, &server).0
-    }
-
-    #[test]
-    fn a_message_goes_to_the_nearest_client_else_to_the_last_one_used() {
-        let host = Host { os: Os::Linux, wsl: None };
-        let roster = Roster::default();
-        assert_eq!(roster.route(&host, "/w/a/x.ts"), None);
-        let (repo, package, other) = (join(&roster, "/w"), join(&roster, "/w/a"), join(&roster, "/elsewhere"));
-        let route = |file| roster.route(&host, file).map(|client| client.id);
-        assert_eq!(route("/w/a/x.ts"), Some(package));
-        assert_eq!(route("/w/b/x.ts"), Some(repo));
-        assert_eq!(route("/tmp/x.ts"), Some(repo), "used last");
-        assert_eq!(route("/elsewhere/x.ts"), Some(other));
-        assert_eq!(route("/tmp/x.ts"), Some(other));
-        roster.leave(other);
-        assert_eq!(route("/elsewhere/x.ts"), Some(repo));
+impl Members {
+    /// Makes a client the one used last.
+    fn use_at(&mut self, at: usize) -> &ClientInfo {
+        self.uses += 1;
+        let client = &mut self.clients[at];
+        client.last_use = self.uses;
+        &client.info
     }
 }

@@ -2,14 +2,18 @@
 //!
 //! Taken once per call at the edge; every other module gets `&Env` and reads nothing global.
 
+mod wsl;
+
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
-use crate::paths::{Host, Os, Wsl};
+use crate::paths::{Host, Os, PathMapping, normalise, respell};
 use crate::protocol::snapshot::hex;
+pub use wsl::{WslNetworking, networking as wsl_networking, windows_profiles};
 
 /// Environment, home folder, platform and clock of this process, at the time it was taken.
 #[derive(Debug, Clone)]
@@ -22,8 +26,12 @@ pub struct Env {
     pub host: Host,
     /// 16 hex digits that name this machine, where it has a machine id.
     pub host_id: Option<String>,
+    /// Where folders of an editor lie for this process, of the configuration.
+    pub path_map: Vec<PathMapping>,
     /// Time source.
     pub clock: Clock,
+    /// Folder that holds `etc`, `proc` and `sys`: `/`, another one in tests.
+    pub system_root: PathBuf,
 }
 
 /// Time source; fixed in tests.
@@ -35,6 +43,16 @@ pub enum Clock {
     Fixed(SystemTime),
 }
 
+impl Clock {
+    /// Present time.
+    pub fn now(self) -> SystemTime {
+        match self {
+            Self::System => SystemTime::now(),
+            Self::Fixed(time) => time,
+        }
+    }
+}
+
 /// The part of an [`Env`] that only the thread which owns the environment may take: beside a `setenv` of another thread,
 /// reading a variable can crash the process.
 #[derive(Debug, Clone)]
@@ -44,6 +62,11 @@ pub struct Variables {
 }
 
 impl Variables {
+    /// Given variables instead of this process's.
+    pub fn new(vars: HashMap<String, String>, home: Option<PathBuf>) -> Self {
+        Self { vars, home }
+    }
+
     /// Copies the variables and looks up the home folder. Some ten microseconds.
     pub fn current() -> Self {
         let vars = std::env::vars_os()
@@ -59,11 +82,24 @@ impl Env {
         Self::of(Variables::current())
     }
 
-    /// Adds what small files tell (`/proc/version`, `/etc/machine-id`). For any thread.
-    pub fn of(Variables { vars, home }: Variables) -> Self {
-        let wsl = detect_wsl(&vars);
-        let host = Host { os: current_os(), wsl };
-        Self { vars, home, host, host_id: host_id(), clock: Clock::System }
+    /// Adds what small files tell (`/proc/version`, `/etc/machine-id`, `/etc/wsl.conf`). For any thread.
+    pub fn of(variables: Variables) -> Self {
+        Self::of_system(variables, Path::new("/"))
+    }
+
+    /// Like [`Env::of`], with `etc`, `proc` and `sys` in another folder.
+    pub fn of_system(Variables { vars, home }: Variables, root: &Path) -> Self {
+        let os = current_os();
+        let wsl = if os == Os::Linux { wsl::detect(&vars, root) } else { None };
+        Self {
+            vars,
+            home,
+            host: Host { os, wsl },
+            host_id: host_id(root),
+            path_map: Vec::new(),
+            clock: Clock::System,
+            system_root: root.to_owned(),
+        }
     }
 
     /// A variable's value with blanks cut off; unset and blank are the same.
@@ -78,10 +114,7 @@ impl Env {
 
     /// Present time.
     pub fn now(&self) -> SystemTime {
-        match self.clock {
-            Clock::System => SystemTime::now(),
-            Clock::Fixed(time) => time,
-        }
+        self.clock.now()
     }
 
     /// Present time in milliseconds since the epoch.
@@ -91,12 +124,38 @@ impl Env {
 
     /// `~/.pi/pi-x-ide`, the folder of locks and configuration.
     pub fn own_dir(&self) -> Option<PathBuf> {
-        self.home.as_ref().map(|home| home.join(".pi").join("pi-x-ide"))
+        self.home.as_deref().map(own_dir_in)
     }
 
     /// `~/.pi/pi-x-ide/lock`. Protocol: "Lock files".
     pub fn lock_dir(&self) -> Option<PathBuf> {
-        self.own_dir().map(|dir| dir.join("lock"))
+        self.home.as_deref().map(Self::lock_dir_in)
+    }
+
+    /// The lock folder of somebody with this home folder.
+    pub fn lock_dir_in(home: &Path) -> PathBuf {
+        own_dir_in(home).join("lock")
+    }
+
+    /// `PI_X_IDE_HOST_OVERRIDE`: the host that the user wants dialled for every editor.
+    pub fn host_override(&self) -> Option<&str> {
+        self.var("PI_X_IDE_HOST_OVERRIDE")
+    }
+
+    /// A path that an editor reported, in this host's form and where it lies for this process. Every such path passes
+    /// here once. Protocol: "WSL2 discovery and host resolution".
+    pub fn localise<'a>(&self, path: &'a str) -> Cow<'a, str> {
+        let normalised = normalise(&self.host, path);
+        match respell(&self.host, &self.path_map, &normalised) {
+            Some(mapped) => Cow::Owned(mapped),
+            None => normalised,
+        }
+    }
+
+    /// A path of this process as an editor knows it: the other way round, as far as the configuration maps folders.
+    pub fn delocalise<'a>(&self, path: &'a str) -> Cow<'a, str> {
+        let back: Vec<_> = self.path_map.iter().map(PathMapping::reversed).collect();
+        respell(&self.host, &back, path).map_or(Cow::Borrowed(path), Cow::Owned)
     }
 
     /// Adds variables of the global configuration; the real environment wins.
@@ -106,6 +165,10 @@ impl Env {
         }
         self
     }
+}
+
+fn own_dir_in(home: &Path) -> PathBuf {
+    home.join(".pi").join("pi-x-ide")
 }
 
 /// Milliseconds since the epoch; 0 before it.
@@ -122,23 +185,10 @@ fn current_os() -> Os {
     }
 }
 
-fn detect_wsl(vars: &HashMap<String, String>) -> Option<Wsl> {
-    let named = vars.get("WSL_DISTRO_NAME");
-    let in_wsl = named.is_some() || vars.contains_key("WSL_INTEROP") || kernel_is_wsl();
-    in_wsl.then(|| Wsl { distro: named.cloned().unwrap_or_default(), automount_root: "/mnt".into() })
-}
-
-fn kernel_is_wsl() -> bool {
-    std::fs::read_to_string("/proc/version").is_ok_and(|version| {
-        let version = version.to_lowercase();
-        version.contains("microsoft") || version.contains("wsl")
-    })
-}
-
 /// Hashed, so that the machine id itself does not leave the machine with a synced home folder.
-fn host_id() -> Option<String> {
-    let id = ["/etc/machine-id", "/var/lib/dbus/machine-id"].iter().find_map(|file| {
-        let id = std::fs::read_to_string(file).ok()?;
+fn host_id(root: &Path) -> Option<String> {
+    let id = ["etc/machine-id", "var/lib/dbus/machine-id"].iter().find_map(|file| {
+        let id = std::fs::read_to_string(root.join(file)).ok()?;
         Some(id.trim().to_owned()).filter(|id| !id.is_empty())
     })?;
     Some(hex(&Sha256::digest(format!("pi-x-ide host {id}"))[..8]))
@@ -159,7 +209,7 @@ mod tests {
 
     #[test]
     fn host_id_has_sixteen_digits() {
-        let ours = host_id();
+        let ours = host_id(Path::new("/"));
         assert!(ours.is_none_or(|id| id.len() == 16 && id.bytes().all(|b| b.is_ascii_hexdigit())));
     }
 }
