@@ -1,14 +1,22 @@
 /** The command `/ide`: everything of ours hangs under this one name. */
+import type { Diagnosis } from '../index.js'
 import { isStale, messageOf, tell } from './background.ts'
+import { type DoctorFacts, doctorLines, reportLines } from './doctor.ts'
 import { oneLine, printable, roughTruncate, type Truncate } from './fit.ts'
 import type { Command, Completion, Ui } from './host.ts'
-import { candidateRow, isUsable, statusReport } from './report.ts'
+import { candidateRow, headline, isPickable, listReport, statusReport } from './report.ts'
 import type { Session } from './session.ts'
 
 interface Action {
   description: string
-  run: (session: Session, say: Say, ui: Ui) => void | Promise<void>
+  run: (session: Session, say: Say, tools: Tools) => void | Promise<void>
 }
+interface Tools {
+  ui: Ui
+  truncate: Truncate
+  env: Env
+}
+type Env = Readonly<Record<string, string | undefined>>
 type Say = (lines: string[], type?: Parameters<Ui['notify']>[1]) => void
 
 const ACTIONS: Readonly<Record<string, Action>> = {
@@ -21,12 +29,19 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   },
   list: {
     description: 'List every editor found, with the reason when one cannot be used',
-    run: async (session, say) => {
+    run: async (session, say, { truncate }) => {
       const candidates = await session.candidates()
       const current = session.facts().link?.connection
-      const rows = candidates.map((candidate) => candidateRow(candidate, current))
-      say(rows.length > 0 ? rows : ['No editor was found.'])
+      say(listReport(candidates, current, Date.now(), truncate))
     },
+  },
+  doctor: {
+    description: 'Check everything between pi and the editor, and say what to do',
+    run: async (session, say, { env }) => say(doctorLines(await examine(session, env))),
+  },
+  report: {
+    description: 'The same with home folders, user name and tokens taken out, to be pasted in public',
+    run: async (session, say, { env }) => say(reportLines(await examine(session, env))),
   },
   auto: {
     description: 'Connect to the editor that matches this folder, and keep following it',
@@ -48,7 +63,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   },
   attach: {
     description: 'Put the selection into the prompt as a mention',
-    run: (session, _say, ui) => session.attach(ui),
+    run: (session, _say, { ui }) => session.attach(ui),
   },
 }
 
@@ -63,40 +78,68 @@ export function completions(prefix: string): Completion[] | null {
   return items.length > 0 ? items : null
 }
 
-export function createIdeCommand(session: Session, truncate: () => Truncate | undefined): Command {
+export function createIdeCommand(
+  session: Session,
+  env: Env,
+  addonTruncate: () => Truncate | undefined,
+): Command {
   return {
-    description: 'Editor connection: pick one, or status, list, auto, off, attach',
+    description: `Editor connection: pick one, or ${Object.keys(ACTIONS).join(', ')}`,
     getArgumentCompletions: completions,
     handler: async (args, ctx) => {
+      const truncate: Truncate = (text, width) => (addonTruncate() ?? roughTruncate)(text, width)
       try {
         if (!ctx.hasUI) return
-        const { ui } = ctx
-        const clean = (line: string) => oneLine(line, truncate() ?? roughTruncate)
-        const say: Say = (lines, type = 'info') => ui.notify(lines.map(clean).join('\n'), type)
+        const tools: Tools = { ui: ctx.ui, truncate, env }
+        const say: Say = (lines, type = 'info') =>
+          tools.ui.notify(lines.map((line) => oneLine(line, truncate)).join('\n'), type)
         const word = args.trim().split(/\s+/)[0]?.toLowerCase() ?? ''
-        if (word === '') return await choose(session, say, ui, clean)
+        if (word === '') return await choose(session, say, tools)
         const action = Object.hasOwn(ACTIONS, word) ? ACTIONS[word] : undefined
-        if (action) return await action.run(session, say, ui)
+        if (action) return await action.run(session, say, tools)
         say([`Unknown: ${word}. Usage: /ide [${Object.keys(ACTIONS).join('|')}]`], 'warning')
       } catch (error) {
         if (isStale(error)) return
-        tell(() => ctx.ui, printable(messageOf(error), truncate() ?? roughTruncate), 'error')
+        tell(() => ctx.ui, printable(messageOf(error), truncate), 'error')
       }
     },
   }
 }
 
 /** The rows are numbered, because pi answers with the text of a row and two windows may well look the same. */
-async function choose(session: Session, say: Say, ui: Ui, clean: (line: string) => string): Promise<void> {
+async function choose(session: Session, say: Say, { ui, truncate }: Tools): Promise<void> {
   const current = session.facts().link?.connection
   const found = await session.candidates()
-  if (found.length === 0) return say(['No editor was found.'], 'warning')
-  const rows = found.map((candidate, index) => clean(`${index + 1}. ${candidateRow(candidate, current)}`))
+  if (found.length === 0) return say([headline(found)], 'warning')
+  const rows = found.map((one, index) => oneLine(`${index + 1}. ${candidateRow(one, current)}`, truncate))
   const answer = await ui.select('Select the editor to follow', rows)
   const candidate = answer === undefined ? undefined : found[rows.indexOf(answer)]
   if (!candidate) return
-  if (!isUsable(candidate)) return say([`${candidate.name} cannot be used: ${candidate.reason}`], 'warning')
-  if (candidate.id === current?.candidate?.id) return say([`Already connected to ${candidate.name}.`])
+  const { id, name, direct, reason } = candidate
+  if (!isPickable(candidate)) return say([`${name} cannot be used: ${reason}`], 'warning')
+  const isCurrent = id === current?.candidate?.id && current.state === 'connected'
+  if (isCurrent) return say([`Already connected to ${name}.`])
   await session.pick(candidate)
-  say([`Connected to ${candidate.name}.`])
+  // Without a folder in common, what it says may not be what the user expects.
+  const note = direct ? '' : reason.replace(/; pick it by hand$/, '')
+  say([note ? `Connected to ${name}. Note: ${note}.` : `Connected to ${name}.`])
+}
+
+/** For the doctor, who has to work where nothing else does: what fails is a fact, too. */
+async function examine(session: Session, env: Env): Promise<DoctorFacts> {
+  // The addon knows more of them, but what is said of one that does not load names folders, too.
+  const homes = [env.HOME, env.USERPROFILE].filter((home) => home !== undefined)
+  const runtime = { node: process.version, platform: `${process.platform}-${process.arch}` }
+  let diagnosis: Diagnosis | null = null
+  let failure: string | null = null
+  try {
+    diagnosis = await session.diagnose()
+    homes.push(...diagnosis.homes)
+  } catch (error) {
+    if (isStale(error)) throw error
+    failure = messageOf(error)
+  }
+  const { link, reason } = session.facts()
+  const [connection, problem] = [link?.connection ?? null, link?.problem ?? null]
+  return { runtime, diagnosis, failure, connection, reason, problem, homes }
 }

@@ -37,7 +37,7 @@ export function register(pi: ExtensionApi, deps: SessionDeps): void {
   pi.on('session_shutdown', () => session.shutdown())
   pi.on('before_agent_start', (event, ctx) => session.prompt(event, ctx))
 
-  pi.registerCommand('ide', createIdeCommand(session, truncate))
+  pi.registerCommand('ide', createIdeCommand(session, deps.env, truncate))
   pi.registerMessageRenderer(
     CONTEXT_TYPE,
     createContextRenderer({

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 type Native = typeof import('../index.js')
 
 /** What the extension uses of the addon. */
-export type Addon = Pick<Native, 'connectBest' | 'discover' | 'loadConfig' | 'truncateToWidth'>
+export type Addon = Pick<Native, 'connectBest' | 'diagnose' | 'discover' | 'loadConfig' | 'truncateToWidth'>
 
 export type LoadResult = { addon: Addon; error?: never } | { addon?: never; error: Error }
 
@@ -12,6 +12,12 @@ export interface NativeLoader {
   load: () => LoadResult
   /** The addon if a session has already loaded it. Never loads it. */
   peek: () => Addon | undefined
+}
+
+/** The code is what a search or a bug report finds, whatever the words are. */
+export function withCode(error: Error): string {
+  const { code } = error as { code?: unknown }
+  return typeof code === 'string' ? `${error.message}\n(${code})` : error.message
 }
 
 /** `dist/extension.mjs` lies one folder below `index.js`, and so does this file. */

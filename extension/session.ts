@@ -2,7 +2,7 @@
  * What lives between `session_start` and `session_shutdown`: one link to the editors, one line on the screen, and the
  * answers for the prompt and for `/ide`. It knows no protocol and no path; it maps the addon to pi.
  */
-import type { Candidate, EditorEvent, Icons } from '../index.js'
+import type { Candidate, Diagnosis, EditorEvent, Icons } from '../index.js'
 import { isStale, messageOf, type Notices, tell, within } from './background.ts'
 import { lastInjectedHash } from './context-message.ts'
 import { ignoreDiagnostic, pasteMentions } from './editor-events.ts'
@@ -16,7 +16,7 @@ import {
   type Ui,
 } from './host.ts'
 import { type Link, openLink } from './link.ts'
-import type { Addon, NativeLoader } from './native.ts'
+import { type Addon, type NativeLoader, withCode } from './native.ts'
 import type { OffList } from './off-list.ts'
 import { carriesContext, takePending } from './prompt.ts'
 import { attachShortcut, bridgeAllowed, switchedOff } from './settings.ts'
@@ -24,6 +24,8 @@ import { createStatusLine, lineState, type StatusLine } from './status-line.ts'
 
 /** pi waits for its shutdown handlers without limit, so the handler has to have one. */
 const CLOSE_MS = 1000
+/** A drive or a host that hangs must not keep the doctor from saying what it knows. */
+const DIAGNOSE_MS = 10_000
 
 interface Active {
   ctx: Context
@@ -61,18 +63,13 @@ export interface Session {
   attach: (ui: Ui) => void
   facts: () => Facts
   icons: () => Icons
-  /** Every lock with its verdict. Like the next three, it rejects with a sentence for the user. */
+  /** Every lock with its verdict. Like the next four, it rejects with a sentence for the user. */
   candidates: () => Promise<Candidate[]>
+  diagnose: () => Promise<Diagnosis>
   pick: (candidate: Candidate) => Promise<void>
   /** True when the editor that matches best was connected already. */
   auto: () => Promise<boolean>
   off: () => void
-}
-
-/** The code is what a search or a bug report finds, whatever the words are. */
-function withCode(error: Error): string {
-  const { code } = error as { code?: unknown }
-  return typeof code === 'string' ? `${messageOf(error)}\n(${code})` : messageOf(error)
 }
 
 export function createSession({ native, notices, env, off }: SessionDeps): Session {
@@ -144,6 +141,8 @@ export function createSession({ native, notices, env, off }: SessionDeps): Sessi
   function receive(session: Active, event: EditorEvent): void {
     if (event.type === 'mention') pasteMentions(session.ctx.ui, event.mentions)
     else if (event.type === 'diagnosticFix') session.ignored = ignoreDiagnostic(event.request)
+    else if (event.type === 'error')
+      notices.once(() => session.ctx.ui, printable(event.message, session.addon.truncateToWidth), 'warning')
     else if (event.type === 'status') {
       if (event.state === 'connected') session.notice = null
       const failing = event.state === 'waiting' || event.state === 'connecting'
@@ -198,6 +197,13 @@ export function createSession({ native, notices, env, off }: SessionDeps): Sessi
     return active
   }
 
+  async function diagnose(): Promise<Diagnosis> {
+    const { addon, ctx } = running()
+    const diagnosis = await within(addon.diagnose(ctx.cwd), DIAGNOSE_MS)
+    if (!diagnosis) throw new Error(`The diagnosis took longer than ${DIAGNOSE_MS / 1000} seconds.`)
+    return diagnosis
+  }
+
   function switchOn(session: Active): void {
     off.delete(session.ctx)
     connect(session)
@@ -241,6 +247,7 @@ export function createSession({ native, notices, env, off }: SessionDeps): Sessi
       const { addon, ctx } = running()
       return addon.discover(ctx.cwd, { all: true })
     },
+    diagnose,
     pick,
     auto,
     off: () => {

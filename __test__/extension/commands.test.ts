@@ -1,12 +1,20 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { completions } from '../../extension/commands.ts'
-import { candidate, type FakeAddon, FakeSession, fakeAddon, fakeProcess, type Instance } from './fakes.ts'
+import {
+  candidate,
+  diagnosis,
+  type FakeAddon,
+  FakeSession,
+  fakeAddon,
+  fakeProcess,
+  type Instance,
+} from './fakes.ts'
 
 describe('completions', () => {
   const names = (prefix: string) => completions(prefix)?.map(({ value }) => value)
 
   it('offers everything, with descriptions, for nothing', () => {
-    expect(names('')).toEqual(['status', 'list', 'auto', 'off', 'attach'])
+    expect(names('')).toEqual(['status', 'list', 'doctor', 'report', 'auto', 'off', 'attach'])
     expect(completions('')?.every(({ description }) => description)).toBe(true)
   })
   it('matches a prefix in any case', () => {
@@ -22,6 +30,8 @@ describe('completions', () => {
     expect(completions('status now')).toBeNull()
   })
 })
+
+afterEach(() => void vi.useRealTimers())
 
 describe('/ide', () => {
   let addon: FakeAddon
@@ -77,28 +87,107 @@ describe('/ide', () => {
     await pi.ide(session, 'list')
     expect(said()?.text).toContain('nothing answers at 127.0.0.1:9')
   })
-  it('list has one row per lock, with the current one marked and the reason of others', async () => {
+  it('list has a headline and one row per lock in the order of the addon, whatever their names hold', async () => {
+    const checks = {
+      parsed: 'valid',
+      pid: 'dead',
+      probes: [{ host: '127.0.0.1', outcome: 'refused' }],
+    } as const
+    const stale = { verdict: 'stale', reason: 'its process is gone', pid: 4242, port: 4711 } as const
     addon.found = [
-      candidate(),
-      candidate({ id: 'b', name: 'Zed\n', workspaceFolder: '/other', direct: false, matchLength: 0 }),
-      candidate({ id: 'c', name: 'Neovim', verdict: 'stale', reason: 'port 4711 refuses' }),
+      candidate({ reason: '/repo contains this folder', lastActivity: Date.now() - 5 * 60_000 }),
+      candidate({
+        id: 'b',
+        name: 'Zed\nEvil: row',
+        workspaceFolder: '/other',
+        direct: false,
+        matchLength: 0,
+      }),
+      candidate({ id: 'c', name: 'Neovim', ...stale, checks: { ...checks, probes: [...checks.probes] } }),
     ]
     await pi.ide(session, 'list')
+    const [headline, first, second, third, ...more] = said()?.text.split('\n') ?? []
+    expect(headline).toBe('1 editor has this folder open.')
+    expect(first).toBe(
+      '* VS Code — /repo — /repo contains this folder — parsed: valid · pid: not checked · port: not asked · score 5 · active 5 minutes ago',
+    )
+    expect(second).toMatch(/^Zed\\u\{a\}Evil: row — \/other — another folder — .* score 0 /)
+    expect(third).toMatch(
+      /^Neovim — \/repo — its process is gone — parsed: valid · pid 4242: dead · 127\.0\.0\.1:4711: refused · /,
+    )
+    expect(more).toEqual([])
+  })
+  it('list and the picker say when there is none', async () => {
+    addon.found = []
+    for (const word of ['list', '']) {
+      await pi.ide(session, word)
+      expect(said()?.text).toMatch(/^No editor was found; start one /)
+    }
+    expect(session.offered).toEqual([])
+  })
+  it('doctor asks about this folder and shows what it is told, line by line', async () => {
+    addon.health = diagnosis({ candidates: [candidate({ name: 'A\nWhat to do:' })], advice: ['Do\nthis'] })
+    await pi.ide(session, 'Doctor')
+    expect(addon.diagnosed).toEqual(['/repo'])
+    expect(said()?.type).toBe('info')
     expect(said()?.text.split('\n')).toEqual([
-      '* VS Code — /repo — matches this folder',
-      'Zed\\u{a} — /other — another folder',
-      'Neovim — /repo — port 4711 refuses',
+      `pi-x-ide 0.1.0 · linux-x64 · Node ${process.version}`,
+      'Connection: VS Code (connected)',
+      'Lock folders:',
+      '  /home/alice/lock — 1 lock · not watched',
+      'Locks:',
+      '  * A\\u{a}What to do: — usable · port: not asked',
+      'What to do:',
+      '  Do\\u{a}this',
     ])
   })
-  it('list says when there is none', async () => {
-    addon.found = []
+  it('doctor tells what it knows when the diagnosis fails', async () => {
+    addon.health = new Error('no runtime')
+    await pi.ide(session, 'doctor')
+    expect(said()?.text).toMatch(/^pi-x-ide · \w+-\w+ · Node v[\s\S]*\nNo diagnosis: no runtime\n/)
+    expect(said()?.text).toContain('Connection: VS Code (connected)')
+  })
+  it('doctor says nothing to a session that is gone', async () => {
+    addon.health = new Error('This extension ctx is stale after session replacement or reload.')
+    await pi.ide(session, 'doctor')
+    expect(session.notices).toEqual([])
+  })
+  it('doctor does not wait for ever', async () => {
+    addon.health = new Promise(() => {})
+    vi.useFakeTimers()
+    const done = pi.ide(session, 'doctor')
+    await vi.advanceTimersByTimeAsync(11_000)
+    await done
+    expect(said()?.text).toContain('No diagnosis: The diagnosis took longer than 10 seconds.')
+  })
+  it('report names neither home nor user nor token, and says so first', async () => {
+    const token = '0123456789abcdefABCDEF0123456789'
+    addon.health = diagnosis({
+      homes: ['C:\\Users\\Alice'],
+      candidates: [candidate({ name: `alice's ${token}`, reason: 'c:/users/ALICE/x contains this folder' })],
+      advice: ['Look at /home/bob/lock and d:/bob2.'],
+    })
+    pi = fakeProcess(addon, { HOME: '/home/bob', USERPROFILE: 'D:\\bob2' }).instance()
+    await pi.start(session)
+    await pi.ide(session, 'report')
+    const lines = said()?.text.split('\n') ?? []
+    expect(lines[0]).toMatch(/redacted/)
+    expect(said()?.text).not.toMatch(/alice|bob|0123/i)
+    expect(lines).toContain("  * user's [redacted] — usable: ~/x contains this folder · port: not asked")
+    expect(lines).toContain('  Look at ~/lock and ~.')
+  })
+  it.each(['doctor', 'report'])('%s and list work while switched off', async (word) => {
+    await pi.ide(session, 'off')
+    await pi.ide(session, word)
+    expect(said()?.text).toContain('Connection: none\nReason: Switched off for this session; /ide auto')
+    expect(said()?.text).toMatch(/Locks:\n {2}VS Code — usable/)
     await pi.ide(session, 'list')
-    expect(said()?.text).toBe('No editor was found.')
+    expect(said()?.text).toMatch(/^1 editor has this folder open\.\nVS Code — /)
   })
   it('warns about an unknown word', async () => {
     for (const word of ['nonsense', 'constructor', '__proto__']) {
       await pi.ide(session, word)
-      expect(said()?.text).toContain('Usage: /ide [status|list|auto|off|attach]')
+      expect(said()?.text).toContain('Usage: /ide [status|list|doctor|report|auto|off|attach]')
       expect(said()?.type).toBe('warning')
     }
   })
@@ -123,6 +212,41 @@ describe('/ide', () => {
     session.answer = () => undefined
     await pi.ide(session)
     expect(connection()?.calls).toEqual([])
+  })
+  it('offers what the addon found, in short rows', async () => {
+    addon.found = [
+      candidate({ name: 'Zed\n' }),
+      candidate({ id: 'c', name: 'Quiet', verdict: 'not-answering', reason: 'nothing answers at its port' }),
+      candidate({ id: 'b', name: 'Gone', verdict: 'stale', reason: 'its process is gone' }),
+    ]
+    Object.assign(connection() ?? {}, { message: 'it was slow' })
+    await pi.ide(session)
+    expect(session.offered).toEqual([
+      '1. * Zed\\u{a} — /repo — matches this folder — it was slow',
+      '2. Quiet — /repo — nothing answers at its port',
+      '3. Gone — /repo — its process is gone',
+    ])
+  })
+  it('tries one that does not answer all the same, also when it is the current one', async () => {
+    const quiet = candidate({ verdict: 'not-answering', reason: 'nothing answers at its port' })
+    addon.found = [quiet]
+    session.answer = (options) => options[0]
+    Object.assign(connection() ?? {}, { state: 'waiting' })
+    await pi.ide(session)
+    expect(connection()?.calls).toEqual(['switchTo a'])
+    expect(said()).toEqual({ text: 'Connected to VS Code.', type: 'info' })
+  })
+  it('says with one of another folder what may be different', async () => {
+    const reason = 'is open for another folder; its paths may differ'
+    addon.found = [candidate({ id: 'b', name: 'Zed', direct: false, reason })]
+    session.answer = (options) => options[0]
+    await pi.ide(session)
+    expect(said()?.text).toBe(`Connected to Zed. Note: ${reason}.`)
+    addon.found = [
+      candidate({ id: 'b', name: 'Zed', direct: false, reason: 'is open for /x; pick it by hand' }),
+    ]
+    await pi.ide(session)
+    expect(said()?.text).toBe('Connected to Zed. Note: is open for /x.')
   })
   it('shows why a switch failed', async () => {
     addon.found = [candidate({ id: 'b' })]
@@ -203,7 +327,9 @@ describe('/ide', () => {
 
   it('is silent in print mode', async () => {
     const print = new FakeSession('print')
-    for (const args of ['', 'status', 'list', 'auto', 'off', 'attach', 'nonsense']) await pi.ide(print, args)
+    const words = ['', 'status', 'list', 'doctor', 'report', 'auto', 'off', 'attach', 'nonsense']
+    for (const args of words) await pi.ide(print, args)
+    expect(addon.diagnosed).toEqual([])
     expect(print.notices).toEqual([])
     expect(connection()?.calls).toEqual([])
   })

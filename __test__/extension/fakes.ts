@@ -23,6 +23,7 @@ import type {
   Config,
   Connection,
   ConnectionState,
+  Diagnosis,
   EditorEvent,
   PreparedContext,
 } from '../../index.js'
@@ -75,6 +76,18 @@ export const candidate = (over: Partial<Candidate> = {}): Candidate => ({
   lastActivity: 1,
   verdict: 'usable',
   reason: '',
+  checks: { parsed: 'valid', pid: 'not-checked', probes: [] },
+  ...over,
+})
+
+export const diagnosis = (over: Partial<Diagnosis> = {}): Diagnosis => ({
+  version: '0.1.0',
+  platform: 'linux-x64',
+  pidCheck: true,
+  folders: [{ path: '/home/alice/lock', windows: false, locks: 1 }],
+  candidates: [candidate()],
+  homes: ['/home/alice'],
+  advice: [],
   ...over,
 })
 
@@ -102,7 +115,11 @@ export class FakeConnection {
   calls: string[] = []
   waits: (number | undefined)[] = []
   listeners: ((event: EditorEvent) => void)[] = []
+  logged: ReturnType<Connection['log']> = []
+  watched: ReturnType<Connection['watching']> = []
 
+  log = () => this.logged
+  watching = () => this.watched
   label = () => this.shown
   latest = () =>
     this.shown && { source: 'vscode', filePath: `/repo/${this.shown.name}`, ranges: [], receivedAt: 1 }
@@ -152,6 +169,9 @@ export interface FakeAddon extends Addon {
   opened: FakeConnection[]
   options: unknown[]
   found: Candidate[]
+  /** What the doctor is told; an error is thrown. */
+  health: Diagnosis | Error | Promise<never>
+  diagnosed: string[]
   config: Config
   /** What `connectBest` waits for before it answers. */
   gate: Promise<unknown>
@@ -163,6 +183,8 @@ export function fakeAddon(): FakeAddon {
     opened: [],
     options: [],
     found: [candidate()],
+    health: diagnosis(),
+    diagnosed: [],
     config: { statusDisplay: 'widget', icons: 'unicode', share: 'full', openFile: true, problems: [] },
     gate: Promise.resolve(),
     failure: null,
@@ -175,6 +197,11 @@ export function fakeAddon(): FakeAddon {
       return connection as unknown as Connection
     },
     discover: async () => addon.found,
+    diagnose: async (cwd) => {
+      addon.diagnosed.push(cwd)
+      if (addon.health instanceof Error) throw addon.health
+      return addon.health
+    },
     loadConfig: async () => addon.config,
     truncateToWidth: truncate,
   }

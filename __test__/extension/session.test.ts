@@ -55,12 +55,32 @@ describe('an addon that does not load', () => {
     await pi.start(session)
     expect(await pi.prompt(session)).toBeUndefined()
     pi.shortcut(session)
-    for (const args of ['', 'list', 'auto', 'off', 'attach', 'status']) {
+    for (const args of ['', 'list', 'doctor', 'report', 'auto', 'off', 'attach', 'status']) {
       await pi.ide(session, args)
       expect(session.notices.at(-1)?.text).toContain('no file fits')
     }
     const theme = { fg: (_color: string, text: string) => text }
     expect(pi.renderer({ content: 'x' }, { expanded: false }, theme)?.render(20)).toEqual([' ⧉ x'])
+  })
+  it('leaves the doctor able to say so, and the report without its folders', async () => {
+    const broken = new Error('/home/alice/pi/a.node: wrong ELF class\nreinstall')
+    const pi = fakeProcess(Object.assign(broken, { code: 'PIX_BROKEN' }), { HOME: '/home/alice' }).instance()
+    const session = new FakeSession()
+    await pi.start(session)
+    const platform = `${process.platform}-${process.arch}`
+    const told = (path: string) => [
+      `pi-x-ide · ${platform} · Node ${process.version}`,
+      'Connection: none',
+      `Reason: ${path}/pi/a.node: wrong ELF class`,
+      'reinstall',
+      '(PIX_BROKEN)',
+      'What to do:',
+      '  See the reason above.',
+    ]
+    await pi.ide(session, 'doctor')
+    expect(session.notices.at(-1)?.text.split('\n')).toEqual(told('/home/alice'))
+    await pi.ide(session, 'report')
+    expect(session.notices.at(-1)?.text.split('\n').slice(1)).toEqual(told('~'))
   })
   it('explains a foreign error', async () => {
     const pi = fakeProcess(new Error("Cannot find module '../index.js'")).instance()
@@ -92,8 +112,10 @@ describe('where it stays out', () => {
     const session = new FakeSession()
     await pi.start(session)
     expect(pi.shortcuts).toEqual([])
-    await pi.ide(session, 'status')
-    expect(session.notices.at(-1)?.text).toContain('PI_X_IDE=off')
+    for (const word of ['status', 'list', 'doctor', 'report']) {
+      await pi.ide(session, word)
+      expect(session.notices.at(-1)?.text).toContain('PI_X_IDE=off')
+    }
   })
   it('print mode with PI_X_IDE_PRINT=1 injects, and draws nothing', async () => {
     const session = new FakeSession('print')
