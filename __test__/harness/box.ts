@@ -21,7 +21,8 @@ export interface BoxOptions {
  * Whatever is started in a box is registered with `defer` and ended by `close`, latest first.
  */
 export class Box {
-  readonly host: Host
+  /** Which pi, and what starts it; replaced by a harness that has it started somewhere else. */
+  host: Host
   readonly root: string
   readonly home: string
   readonly agentDir: string

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { dirname, isAbsolute, join } from 'node:path'
+import { dirname, join, posix, win32 } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { ClientInfo, IdeServerOptions, SnapshotInput } from '../../index.d.ts'
 import type { Box } from './box.ts'
 import { REPO } from './hosts.ts'
-import { end } from './processes.ts'
+import { end, resume, suspend, unguard } from './processes.ts'
 import { until } from './until.ts'
 
 const SCRIPT = join(dirname(fileURLToPath(import.meta.url)), 'editor-process.mjs')
@@ -46,12 +46,15 @@ export class Editor {
     this.#call = call
   }
 
-  static async start(box: Box, options: Partial<IdeServerOptions> = {}): Promise<Editor> {
+  /** `inside`: a command in front, which runs the rest of its line somewhere else. */
+  static async start(
+    box: Box,
+    options: Partial<IdeServerOptions> = {},
+    inside: readonly string[] = [],
+  ): Promise<Editor> {
     const full = { ide: 'vscode', name: 'VS Code', workspaceFolders: [box.cwd], ...options }
-    const child = spawn(process.execPath, [SCRIPT, join(REPO, 'index.js'), JSON.stringify(full)], {
-      cwd: box.root,
-      env: box.env,
-    })
+    const line = [...inside, process.execPath, SCRIPT, join(REPO, 'index.js'), JSON.stringify(full)]
+    const child = spawn(line[0] as string, line.slice(1), { cwd: box.root, env: box.env })
     box.defer(() => end(child))
     let stderr = ''
     child.stderr.setEncoding('utf8').on('data', (text) => {
@@ -94,9 +97,11 @@ export class Editor {
   }
 
   #snapshot(file: string, ...ranges: [first: number, last: number][]): SnapshotInput {
+    // An editor that is played on another system names its files as it names its folder.
+    const path = this.#folder.includes('\\') ? win32 : posix
     return {
       source: this.#ide,
-      filePath: isAbsolute(file) ? file : join(this.#folder, file),
+      filePath: path.isAbsolute(file) ? file : path.join(this.#folder, file),
       workspaceFolder: this.#folder,
       ranges: ranges.map(([first, last]) => ({
         text: SELECTED_TEXT,
@@ -151,9 +156,27 @@ export class Editor {
     await this.#call('close')
   }
 
+  /** Ends the process as a user does who quits the editor: clients are told, the lock file goes. */
+  async quit(): Promise<void> {
+    const gone = new Promise((resolve) => this.#child.once('exit', resolve))
+    this.#child.stdin?.end()
+    await gone
+  }
+
+  /** Hangs, with its socket open and its lock file there: it answers nothing, no call of this class either. */
+  async suspend(): Promise<void> {
+    await suspend(this.pid)
+  }
+
+  /** Goes on where it was suspended. */
+  resume(): void {
+    resume(this.pid)
+  }
+
   /** Ends the process without any farewell: the lock file stays. */
   async kill(): Promise<void> {
     const gone = new Promise((resolve) => this.#child.once('exit', resolve))
+    unguard(this.pid)
     this.#child.kill('SIGKILL')
     await gone
   }
