@@ -52,12 +52,18 @@ fn advice(env: &Env, network: &Network, folders: &[SurveyedFolder], candidates: 
         // Whatever else there is does not stand in the way.
         return advice;
     }
+    if let Some(host) = env.host_override().filter(|_| has(Standing::Stale) || has(Standing::NotAnswering)) {
+        advice.push(format!(
+            "Nothing answers at PI_X_IDE_HOST_OVERRIDE, {host}: it is the name or address of the editor's machine, \
+             without a port."
+        ));
+    }
     if has(Standing::Usable) {
         advice.push("Open this folder in the editor, or pick one of the editors found with /ide.".into());
     } else if !has(Standing::NotAnswering) && !has(Standing::Stale) {
         advice.push("Start an editor that has a pi-x-ide plugin; pi connects by itself as soon as it runs.".into());
     }
-    if has(Standing::NotAnswering) {
+    if has(Standing::NotAnswering) && env.host_override().is_none() {
         advice.push(
             "An editor runs whose server does not answer: reload its window. If pi runs in a container, set \
              PI_X_IDE_HOST_OVERRIDE to the host's address."
@@ -134,6 +140,17 @@ mod tests {
         assert!(found.homes.contains(&home.path().to_owned()));
         here.close().await;
         other.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_host_that_does_not_answer_is_named() {
+        let home = tempfile::tempdir().unwrap();
+        let mut env = (*env_with_home(home.path())).clone();
+        let editor = editor(&Arc::new(env.clone()), "/w").await;
+        env.vars.insert("PI_X_IDE_HOST_OVERRIDE".into(), "127.0.0.1:80".into());
+        let found = diagnosis(&Arc::new(env)).await;
+        assert!(found.advice[0].contains("127.0.0.1:80") && found.advice[0].contains("without a port"), "{found:?}");
+        editor.close().await;
     }
 
     #[tokio::test]

@@ -104,6 +104,8 @@ impl Candidate {
         if entry.is_foreign {
             candidate.standing = Standing::ForeignHost;
             candidate.reason = "runs on another machine that shares this home folder".into();
+        } else if entry.names_a_stranger(env) {
+            candidate.reason = format!("names the host {}, which is not this machine and is not dialled", lock.host);
         } else if entry.answer().is_some_and(|outcome| outcome != Probe::Reachable) {
             candidate.standing = Standing::NotAnswering;
             let process = if candidate.checks.pid == PidCheck::Alive { "its process lives, but " } else { "" };

@@ -9,7 +9,7 @@ use super::checks::{HostProbe, PidCheck};
 use super::folders::{LockFolder, modes_of};
 use super::verdict::{self, Facts, PidState, Validity, Verdict};
 use crate::env::Env;
-use crate::host::{Network, Probe, Server, overall};
+use crate::host::{Network, Probe, Server, is_loopback, overall};
 use crate::process::may_be_alive;
 use crate::protocol::lock_file::{self, LockFile, Parsed};
 use crate::trusted::{Distrust, TrustedDir, TrustedText};
@@ -149,6 +149,12 @@ impl Entry {
 
     pub(super) fn modified(&self) -> SystemTime {
         self.read.as_ref().map_or(SystemTime::UNIX_EPOCH, |read| read.modified)
+    }
+
+    /// Whether its host is one that the token must not go to, see `host::resolve`.
+    pub(super) fn names_a_stranger(&self, env: &Env) -> bool {
+        let stranger = self.lock().is_some_and(|lock| !is_loopback(lock.host.trim()));
+        stranger && !self.in_windows && env.host_override().is_none()
     }
 
     /// What its pid said, for people.

@@ -207,3 +207,13 @@ async fn a_lock_without_a_pid_goes_by_age_and_by_the_given_clock() {
     assert!(discover(&after(25), "/w/app", &Options::default()).await.is_empty());
     assert!(!lock.exists());
 }
+
+#[tokio::test]
+async fn a_lock_that_names_a_stranger_says_so() {
+    let machine = Machine::new();
+    for (host, told) in [("198.51.100.7", true), ("localhost.", true), (" ::1 ", false), ("", false)] {
+        machine.lock("a.lock", json!({ "host": host }));
+        let reason = machine.usable("/w/app").await.remove(0).reason;
+        assert_eq!(reason.contains("is not dialled"), told, "{host}: {reason}");
+    }
+}
