@@ -116,8 +116,9 @@ pub fn connect(
     let variables = Variables::current();
     let work = async move {
         let cwd = absolute("cwd", cwd.map_or_else(process_folder, Ok)?)?;
+        let limit = limit(timeout)?;
         let env = env_of(variables, &cwd).await?;
-        let options = Options { timings: timings(&env, timeout)?, last_injected, ..Options::default() };
+        let options = Options { timings: timings(&env, limit), last_injected, ..Options::default() };
         Ok(follow::connect(env, cwd, candidate.into(), options).await?)
     };
     abortable(env, abort, work, |_, session| Ok(Connection::new(session)))
@@ -143,8 +144,9 @@ pub fn connect_best(
         let cwd = absolute("cwd", cwd)?;
         let lock_dir = lock_dir.map(|dir| absolute("lockDir", dir)).transpose()?.map(PathBuf::from);
         let discovery = DiscoveryOptions { check_pid, lock_dir, ..DiscoveryOptions::default() };
+        let limit = limit(timeout)?;
         let env = env_of(variables, &cwd).await?;
-        let options = Options { discovery, timings: timings(&env, timeout)?, last_injected };
+        let options = Options { discovery, timings: timings(&env, limit), last_injected };
         if keep_alive {
             Ok(Some(follow::follow(env, cwd, options)))
         } else {
@@ -306,9 +308,14 @@ fn process_folder() -> std::result::Result<String, Failure> {
     folder.into_os_string().into_string().map_err(|_| Failure::invalid("the process's folder is not UTF-8: pass cwd"))
 }
 
-fn timings(env: &BridgeEnv, timeout_ms: Option<f64>) -> std::result::Result<Timings, Failure> {
+/// The limit that JavaScript gave, judged before anything is read.
+fn limit(timeout_ms: Option<f64>) -> std::result::Result<Option<Duration>, Failure> {
+    millis("timeoutMs", timeout_ms, 1.0)
+}
+
+fn timings(env: &BridgeEnv, limit: Option<Duration>) -> Timings {
     let default = Timings::of(env);
-    Ok(Timings { connect: millis("timeoutMs", timeout_ms, 1.0)?.unwrap_or(default.connect), ..default })
+    Timings { connect: limit.unwrap_or(default.connect), ..default }
 }
 
 impl From<Prepared> for PreparedContext {

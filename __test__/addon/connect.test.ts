@@ -514,11 +514,12 @@ describe('a candidate that cannot be used', () => {
     'a time limit of %d is refused',
     async (timeoutMs) => {
       const editor = await FakeEditor.start()
-      for (const promise of [
-        connect(await editor.candidate, { timeoutMs }),
-        connectBest(CWD, { lockDir: editor.lockDir, timeoutMs }),
+      const candidate = await editor.candidate
+      for (const attempt of [
+        () => connect(candidate, { timeoutMs }),
+        () => connectBest(CWD, { lockDir: editor.lockDir, timeoutMs }),
       ])
-        expect((await rejection(promise)).code).toBe('PIX_INVALID_ARGUMENT')
+        expect((await rejection(attempt())).code).toBe('PIX_INVALID_ARGUMENT')
       expect((await rejection(connect(await editor.candidate, { cwd: 'app' }))).code).toBe(
         'PIX_INVALID_ARGUMENT',
       )
