@@ -12,7 +12,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Candidate, DiscoverOptions } from '../../index.d.ts'
 import { connect, connectBest, discover } from '../../index.js'
@@ -165,6 +165,13 @@ describe('rank', () => {
       '/',
       '/elsewhere',
     ])
+    expect(found.map(({ reason }) => reason)).toEqual([
+      `${CWD} contains this folder`,
+      '/w contains this folder',
+      `${CWD}/packages/web lies inside ${CWD}; pick it by hand`,
+      `is open for /, not for ${CWD}; pick it by hand`,
+      expect.stringMatching(/^is open for \/elsewhere, which does not exist here/),
+    ])
   })
 
   test('a tie goes to the last focus, then to the youngest file, then to the path', async () => {
@@ -300,6 +307,12 @@ describe('bad files', () => {
     'a link to an endless device': [(path) => symlinkSync('/dev/zero', path), 'untrusted', /regular file/],
   }
 
+  const PARSED: Record<string, string> = {
+    malformed: 'malformed',
+    unsupported: 'unsupported',
+    untrusted: 'unreadable',
+  }
+
   test.each(Object.keys(bad))('%s is told with its reason, hidden by default, and stays', async (name) => {
     const [make, verdict, reason] = bad[name] as (typeof bad)[string]
     const lockDir = folder()
@@ -308,7 +321,7 @@ describe('bad files', () => {
     writeLock(lockDir, { name: 'good' }, { name: 'good.lock' })
     expect(names(await discover(CWD, { lockDir }))).toEqual(['good'])
     const found = (await discover(CWD, { lockDir, all: true })).find(({ id }) => id === path)
-    expect(found).toMatchObject({ verdict, direct: false })
+    expect(found).toMatchObject({ verdict, direct: false, checks: { parsed: PARSED[verdict], probes: [] } })
     expect(found?.reason).toMatch(reason)
     expectNoToken(found)
     expect(readdirSync(lockDir)).toHaveLength(2)
@@ -422,8 +435,9 @@ describe('bad files', () => {
     writeFileOf(join(lockDir, 'cut.lock'), `{"authToken":"${TOKEN}"`)
     writeFileOf(join(lockDir, 'bare.lock'), `${TOKEN}`)
     writeLock(lockDir, { pid: deadPid(), port: await closedPort() }, { name: 'dead.lock' })
+    writeLock(lockDir, { port: await closedPort() }, { name: 'not-answering.lock' })
     const found = await discover(CWD, { lockDir, all: true })
-    expect(found).toHaveLength(9)
+    expect(found).toHaveLength(10)
     expect(JSON.stringify(found)).not.toContain(TOKEN)
     expectNoToken(found)
   })
@@ -432,11 +446,13 @@ describe('bad files', () => {
 describe('clean-up', () => {
   test('a dead process with a closed port: the file goes, at any age', async () => {
     const lockDir = folder()
-    const file = writeLock(lockDir, { pid: deadPid(), port: await closedPort() })
+    const port = await closedPort()
+    const file = writeLock(lockDir, { pid: deadPid(), port })
     expect(await only(lockDir)).toMatchObject({
       id: file,
       verdict: 'removed',
-      reason: expect.stringMatching(/removed/),
+      reason: `its process is gone and 127.0.0.1:${port} refuses; the file was removed`,
+      checks: { parsed: 'valid', pid: 'dead', probes: [{ host: '127.0.0.1', outcome: 'refused' }] },
     })
     expect(existsSync(file)).toBe(false)
     expect(await discover(CWD, { lockDir, all: true })).toEqual([])
@@ -453,15 +469,26 @@ describe('clean-up', () => {
     const lockDir = folder()
     const { port } = await Listener.open()
     const file = writeLock(lockDir, { pid: deadPid(), port }, { ageMs: 48 * HOUR_MS })
-    expect(await only(lockDir)).toMatchObject({ id: file, verdict: 'usable', direct: true })
+    const candidate = { id: file, verdict: 'usable', direct: true, checks: { pid: 'dead' } }
+    expect(await only(lockDir)).toMatchObject(candidate)
+    expect(await discover(CWD, { lockDir })).toMatchObject([candidate])
     expect(existsSync(file)).toBe(true)
   })
 
   test('a live process: the file stays at any age, whatever its port says', async () => {
     const lockDir = folder()
-    const file = writeLock(lockDir, { port: await closedPort() }, { ageMs: 1000 * HOUR_MS })
-    expect(await discover(CWD, { lockDir })).toMatchObject([{ id: file, verdict: 'usable' }])
-    expect(await only(lockDir)).toMatchObject({ id: file, verdict: 'not-answering' })
+    const port = await closedPort()
+    const file = writeLock(lockDir, { port }, { ageMs: 1000 * HOUR_MS })
+    expect(await discover(CWD, { lockDir })).toMatchObject([
+      { id: file, verdict: 'usable', checks: { pid: 'alive', probes: [] } },
+    ])
+    expect(await only(lockDir)).toMatchObject({
+      id: file,
+      verdict: 'not-answering',
+      direct: true,
+      reason: `its process lives, but nothing answers: 127.0.0.1:${port} refuses`,
+      checks: { pid: 'alive', probes: [{ host: '127.0.0.1', outcome: 'refused' }] },
+    })
     expect(existsSync(file)).toBe(true)
   })
 
@@ -484,8 +511,9 @@ describe('clean-up', () => {
 
   test('process 1 of another user counts as alive', async () => {
     const lockDir = folder()
-    writeLock(lockDir, { pid: 1 })
-    expect(await only(lockDir)).toMatchObject({ verdict: 'usable' })
+    writeLock(lockDir, { pid: 1, port: await closedPort() })
+    expect(await discover(CWD, { lockDir })).toMatchObject([{ verdict: 'usable', checks: { pid: 'alive' } }])
+    expect(await only(lockDir)).toMatchObject({ verdict: 'not-answering', checks: { pid: 'alive' } })
   })
 
   const NO_PIDS = {
@@ -501,16 +529,21 @@ describe('clean-up', () => {
   }
   test.each(Object.entries(NO_PIDS))('%s is no usable pid: only the age decides', async (_, pid) => {
     const lockDir = folder()
-    const text = JSON.stringify(lock({ pid: undefined }))
+    const text = JSON.stringify(lock({ pid: undefined, port: await closedPort() }))
     const file = writeFileOf(
       join(lockDir, 'vscode-1-1.lock'),
       pid ? `${text.slice(0, -1)},"pid":${pid}}` : text,
     )
-    const fresh = await only(lockDir)
-    expect(fresh.verdict).toBe('usable')
+    const [fresh] = await discover(CWD, { lockDir })
+    expect(fresh).toMatchObject({ verdict: 'usable', checks: { pid: 'unusable', probes: [] } })
     expect(fresh).not.toHaveProperty('pid')
+    expect(await only(lockDir)).toMatchObject({
+      verdict: 'not-answering',
+      reason: expect.stringMatching(/^nothing answers/),
+      checks: { pid: 'unusable' },
+    })
     age(file, 23 * HOUR_MS)
-    expect((await only(lockDir)).verdict).toBe('usable')
+    expect(await discover(CWD, { lockDir })).toMatchObject([{ verdict: 'usable' }])
     age(file, 25 * HOUR_MS)
     expect((await only(lockDir)).verdict).toBe('removed')
     expect(existsSync(file)).toBe(false)
@@ -519,7 +552,7 @@ describe('clean-up', () => {
   test('a pid beyond what the system has is dead', async () => {
     const lockDir = folder()
     const file = writeLock(lockDir, { pid: 2 ** 53 - 1, port: await closedPort() })
-    expect((await only(lockDir)).verdict).toBe('removed')
+    expect(await only(lockDir)).toMatchObject({ verdict: 'removed', checks: { pid: 'dead' } })
     expect(existsSync(file)).toBe(false)
   })
 
@@ -596,13 +629,17 @@ describe('clean-up', () => {
     async (name, options) => {
       if (name.includes('=')) environment({ PI_X_IDE_PID_CHECK: '0' })
       const lockDir = folder()
-      const fresh = writeLock(lockDir, { pid: deadPid() }, { name: 'fresh.lock' })
+      const fresh = writeLock(lockDir, { pid: deadPid(), port: await closedPort() }, { name: 'fresh.lock' })
       const old = writeLock(lockDir, {}, { name: 'old.lock', ageMs: 25 * HOUR_MS })
       const all = await discover(CWD, { lockDir, all: true, ...options })
       expect(Object.fromEntries(all.map(({ id, verdict }) => [id, verdict]))).toEqual({
-        [fresh]: 'usable',
+        [fresh]: 'not-answering',
         [old]: 'removed',
       })
+      expect(all.map(({ checks }) => checks.pid)).toEqual(['not-checked', 'not-checked'])
+      expect(await discover(CWD, { lockDir, ...options })).toMatchObject([
+        { id: fresh, verdict: 'usable', checks: { pid: 'not-checked', probes: [] } },
+      ])
       expect([existsSync(fresh), existsSync(old)]).toEqual([true, false])
     },
   )
@@ -639,6 +676,7 @@ describe('another machine', () => {
       expect(candidate).toMatchObject({
         verdict: 'foreign-host',
         reason: expect.stringMatching(/another machine/),
+        checks: { parsed: 'valid', pid: 'not-checked', probes: [] },
       })
       expect((await rejection(connect(candidate))).code).toBe('PIX_NOT_USABLE')
     }
@@ -660,7 +698,7 @@ describe('another machine', () => {
   )
 
   test.skipIf(!MACHINE_ID)(
-    'with a host that the user named it is usable, and still nothing is removed',
+    'with a host that the user named the port there decides, and still nothing is removed',
     async () => {
       environment({ PI_X_IDE_HOST_OVERRIDE: '127.0.0.1' })
       const lockDir = folder()
@@ -668,7 +706,12 @@ describe('another machine', () => {
       writeLock(lockDir, { hostId: OTHER_MACHINE, pid: undefined }, { name: 'b.lock', ageMs: 1000 * HOUR_MS })
       writeLock(lockDir, { pid: deadPid(), port: await closedPort() }, { name: 'c.lock' })
       const all = await discover(CWD, { lockDir, all: true })
-      expect(all.find(({ id }) => id.endsWith('a.lock'))?.verdict).toBe('usable')
+      const looked = all.map(({ id, verdict, checks }) => [basename(id), verdict, checks.pid, checks.probes])
+      expect(looked.sort()).toEqual([
+        ['a.lock', 'usable', 'not-checked', [{ host: '127.0.0.1', outcome: 'reachable' }]],
+        ['b.lock', 'usable', 'not-checked', [{ host: '127.0.0.1', outcome: 'reachable' }]],
+        ['c.lock', 'stale', 'not-checked', [{ host: '127.0.0.1', outcome: 'refused' }]],
+      ])
       expect(readdirSync(lockDir)).toHaveLength(3)
     },
   )

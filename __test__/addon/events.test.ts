@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Connection, EditorEvent } from '../../index.d.ts'
@@ -22,6 +22,7 @@ import {
   sleep,
   snapshot,
   until,
+  writeFileOf,
 } from './support.ts'
 
 const file = (n: number | string) => `${CWD}/${n}.ts`
@@ -137,16 +138,18 @@ describe('order', () => {
   test('a connection that follows tells its states in order, beginning with its listener', async () => {
     const server = await ideServer()
     server.publish(snapshot(file('a'), 1))
-    const connection = closedAfterwards(
-      await connectBest(CWD, { lockDir: dirname(server.lockFile), keepAlive: true }),
-    )
+    const lockDir = folder()
+    const connection = closedAfterwards(await connectBest(CWD, { lockDir, keepAlive: true }))
     const heard = new Heard(connection as Connection)
+    // Not before somebody listens: what was heard by then is told by `state` and `latest()` alone.
+    const id = join(lockDir, 'found.lock')
+    renameSync(writeFileOf(join(lockDir, 'tmp'), readFileSync(server.lockFile, 'utf8')), id)
     await heard.first('selection')
     const [status] = heard.of('status').slice(-1)
     expect(status).toMatchObject({
       state: 'connected',
       server: { name: 'VS Code' },
-      candidate: { id: server.lockFile },
+      candidate: { id },
     })
     await connection?.close()
     const words = heard.events.map(told)

@@ -940,6 +940,7 @@ describe('the end', () => {
     expect((await discover(CWD, { lockDir, all: true }))[0]).toMatchObject({
       id: lockFile,
       verdict: 'removed',
+      checks: { parsed: 'valid', pid: 'dead', probes: [{ host: '127.0.0.1', outcome: 'refused' }] },
     })
     expect(existsSync(lockFile)).toBe(false)
   })
