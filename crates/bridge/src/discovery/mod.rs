@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::blocking::{Patience, blocking};
 use crate::env::Env;
-use crate::host::{Network, Probe, addresses, probe};
+use crate::host::{Network, PROBE_TIMEOUT, Probe, addresses, probe};
 use crate::protocol::lock_file::{self, LockFile, Parsed};
 use crate::trusted::{Distrust, TrustedDir};
 use candidate::rank;
@@ -35,12 +35,20 @@ pub(crate) use scan::server;
 use scan::{Entry, Place, Rule, Scan};
 use verdict::Verdict;
 
-/// No scan takes longer than this and [`SCAN_WITHIN`] together, whatever hangs: one second.
+/// A scan takes no longer than this and [`SCAN_WITHIN`] together, one second, unless the machine is too busy to read.
 const FIND_FOLDERS_WITHIN: Duration = Duration::from_millis(250);
 const SCAN_WITHIN: Duration = Duration::from_millis(750);
 
-/// A folder that is not read by then is left out, so that time for probes remains.
-const READ_WITHIN: Duration = Duration::from_millis(200);
+/// What of a folder is not read by then is left out, so that time for probes remains. Less for a folder on a Windows
+/// drive, which may hang, than for the user's own one, which a busy machine must not hide.
+const READ_WITHIN: Duration = Duration::from_millis(500);
+const READ_WINDOWS_WITHIN: Duration = Duration::from_millis(200);
+
+/// What is read by then has still to come over from its thread.
+const HAND_OVER_WITHIN: Duration = Duration::from_millis(150);
+
+/// Workspace folders on a drive that hangs count as spelt.
+const RELATE_WITHIN: Duration = Duration::from_millis(200);
 
 /// Sockets that one scan has open, far below any limit on descriptors.
 const PROBES_AT_ONCE: usize = 64;
@@ -98,7 +106,7 @@ impl SurveyedFolder {
 /// Every editor that a lock file tells of, best match for `cwd` first.
 ///
 /// Never fails: a folder or file that cannot be read or trusted is a candidate with its reason, shown with
-/// [`Options::all`]. Takes a second at most. Protocol: "Lock files".
+/// [`Options::all`]. Takes a second at most on a machine that is not overloaded. Protocol: "Lock files".
 pub async fn discover(env: &Arc<Env>, cwd: &str, options: &Options) -> Vec<Candidate> {
     Scanner::new(Arc::clone(env), options.clone()).survey(cwd).await.candidates
 }
@@ -133,17 +141,18 @@ impl Scanner {
     /// Like [`Scanner::survey`], of folders that were found before.
     pub(crate) async fn survey_in(&self, surroundings: Surroundings, cwd: &str) -> Survey {
         let began = Instant::now();
-        let (read_by, end_by) = (began + READ_WITHIN, began + SCAN_WITHIN);
+        // Reading that took long on a busy machine must neither make every port silent nor every folder a stranger.
+        let end_by = |at_least| (began + SCAN_WITHIN).max(Instant::now() + at_least);
         let Surroundings { folders, network } = surroundings;
-        let scans = join_all(folders.iter().map(|folder| self.scan(folder, read_by))).await;
+        let scans = join_all(folders.iter().map(|folder| self.scan(folder, began))).await;
         let refused = |scan: &Scan| scan.refusal.as_ref().map(|refusal| Candidate::of_folder(&scan.folder, refusal));
         let refused: Vec<Candidate> = scans.iter().filter_map(refused).collect();
         let folders = folders.into_iter().zip(&scans).map(|(folder, scan)| SurveyedFolder::of(folder, scan)).collect();
         let mut entries: Vec<Entry> = scans.into_iter().flat_map(|scan| scan.entries).collect();
-        self.probe(&mut entries, &network, end_by).await;
+        self.probe(&mut entries, &network, end_by(PROBE_TIMEOUT)).await;
         let now = self.env.now();
         let judged: Vec<_> = entries.into_iter().map(|entry| (entry.verdict(now), entry)).collect();
-        let relations = self.relations(cwd, &judged, end_by).await;
+        let relations = self.relations(cwd, &judged, end_by(RELATE_WITHIN)).await;
         let (env, options, cwd) = (Arc::clone(&self.env), self.options.clone(), cwd.to_owned());
         let conclude = move || {
             let concluded = judged.into_iter().map(|(verdict, entry)| match verdict {
@@ -158,12 +167,12 @@ impl Scanner {
         Survey { network, folders, candidates: blocking(conclude).await.unwrap_or_default() }
     }
 
-    async fn scan(&self, folder: &LockFolder, deadline: Instant) -> Scan {
+    async fn scan(&self, folder: &LockFolder, began: Instant) -> Scan {
         let rule = Rule::of(&self.env, self.options.check_pid);
         let (env, wanted) = (Arc::clone(&self.env), folder.clone());
+        let deadline = began + if folder.of_windows { READ_WINDOWS_WITHIN } else { READ_WITHIN };
         let read = move || Scan::read(&env, &wanted, rule, deadline.into_std());
-        // What is read by its own deadline gets a little longer to come over.
-        let late = deadline + Duration::from_millis(50);
+        let late = deadline + HAND_OVER_WITHIN;
         self.patience.run(&folder.path, late, read).await.unwrap_or_else(|| Scan::hung(folder))
     }
 
