@@ -1,7 +1,16 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { type AddressInfo, createServer, connect as dial, type Server, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -14,6 +23,7 @@ import type {
   Candidate,
   Connection,
   ConnectOptions,
+  DiscoverOptions,
   EditorEvent,
   IdeServerOptions,
   SnapshotInput,
@@ -186,6 +196,9 @@ export function age(path: string, ms: number): void {
 
 export const HOUR_MS = 3_600_000
 
+/** The id of a machine that is not this one. */
+export const OTHER_MACHINE = '0123456789abcdef'
+
 /** The pid of a process that has ended. */
 export function deadPid(): number {
   return spawnSync('true').pid
@@ -210,6 +223,23 @@ export async function candidateOf(lockFile: string, cwd = CWD): Promise<Candidat
   if (!found) throw new Error(`no candidate for ${lockFile}`)
   return found
 }
+
+/** A candidate for whatever listens on a port. */
+export const candidateAt = (port: number, changes: Lock = {}): Promise<Candidate> =>
+  candidateOf(writeLock(folder(), { port, ...changes }))
+
+/** Everything that a scan sees, without touching it. */
+export const look = (lockDir: string, cwd = CWD): Promise<Candidate[]> =>
+  discover(cwd, { lockDir, all: true, cleanUp: false })
+
+/** The only candidate of a folder. */
+export async function only(lockDir: string, options: DiscoverOptions = {}): Promise<Candidate> {
+  const all = await discover(CWD, { lockDir, all: true, ...options })
+  expect(all).toHaveLength(1)
+  return all[0] as Candidate
+}
+
+export const names = (candidates: Candidate[]): string[] => candidates.map(({ name }) => name)
 
 /** Fails where a token stands in anything that a value shows or hides. */
 export function expectNoToken(value: unknown, token = TOKEN): void {
@@ -511,6 +541,10 @@ export async function ideServer(options: Partial<IdeServerOptions> = {}): Promis
   return server
 }
 
+/** The token in a server's lock file. */
+export const tokenOf = (server: IdeServer): string =>
+  JSON.parse(readFileSync(server.lockFile, 'utf8')).authToken
+
 // Listeners
 
 /** Everything that a connection tells. */
@@ -592,6 +626,10 @@ export class Client {
       .map(({ params }) => params as SnapshotInput)
   }
 }
+
+/** A client of a server that has completed the handshake. */
+export const join_ = (server: IdeServer, cwd?: string): Promise<Client> =>
+  Client.join(server.port, tokenOf(server), cwd)
 
 /** Status of the answer to an upgrade request with these headers, 101 when it was granted. */
 export async function upgradeStatus(port: number, headers: string[], method = 'GET'): Promise<number> {
