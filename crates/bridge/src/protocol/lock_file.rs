@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use super::PROTOCOL_VERSION;
 
+/// Largest lock file that is read or written. Real ones have some hundred bytes.
+pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
+
 /// A valid lock file, normalised: see [`parse`].
 ///
 /// Not `Debug`: it carries the token, which must not reach a log.
@@ -59,9 +62,9 @@ pub fn parse(text: &str) -> Parsed {
     match value.get("version") {
         None => Parsed::Malformed("no version".into()),
         Some(version) if version.as_f64() != Some(PROTOCOL_VERSION as f64) => Parsed::Unsupported,
-        Some(_) => match serde_json::from_value::<Wire>(value) {
+        Some(_) => match serde_path_to_error::deserialize::<_, Wire>(value) {
             Ok(wire) => wire.validated().map_or_else(Parsed::Malformed, Parsed::Valid),
-            Err(error) => Parsed::Malformed(error.to_string()),
+            Err(error) => Parsed::Malformed(without_values(&error)),
         },
     }
 }
@@ -87,16 +90,26 @@ struct Wire {
     focused_at: Value,
 }
 
+/// What is wrong with which member, but not what stands there: it may be the token.
+fn without_values(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+    let what = error.inner().to_string();
+    match what.rsplit_once("expected ") {
+        Some((_, expected)) => format!("{} is not {expected}", error.path()),
+        None if what.starts_with("missing field") => what,
+        None => format!("{} is not valid", error.path()),
+    }
+}
+
 impl Wire {
     fn validated(self) -> Result<LockFile, String> {
         if self.ide.is_empty() {
             return Err("ide is empty".into());
         }
         if self.transport != "ws" {
-            return Err(format!("transport {:?} is not ws", self.transport));
+            return Err("transport is not ws".into());
         }
         if self.port.fract() != 0.0 || !(1.0..=65535.0).contains(&self.port) {
-            return Err(format!("port {} is not from 1 to 65535", self.port));
+            return Err("port is not from 1 to 65535".into());
         }
         Ok(LockFile {
             name: self.name.unwrap_or_else(|| self.ide.clone()),
@@ -193,5 +206,25 @@ mod tests {
     #[test]
     fn a_byte_order_mark_is_no_fault() {
         assert!(matches!(parse("\u{feff}{\"version\":2}"), Parsed::Unsupported));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_without_what_stands_there() {
+        let valid = serde_json::json!({
+            "version": 1, "ide": "x", "transport": "ws", "host": "", "port": 1, "authToken": "t", "workspaceFolders": [],
+        });
+        for (member, value, told) in [
+            ("authToken", serde_json::json!(987_654_321), "authToken is not a string"),
+            ("workspaceFolders", "SECRET, expected SECRET".into(), "workspaceFolders is not a sequence"),
+            ("workspaceFolders", serde_json::json!(["/w", {"SECRET": 1}]), "workspaceFolders[1] is not a string"),
+            ("port", "SECRET".into(), "port is not f64"),
+            ("port", serde_json::json!(987_654_321), "port is not from 1 to 65535"),
+            ("transport", "SECRET".into(), "transport is not ws"),
+        ] {
+            let mut lock = valid.clone();
+            lock[member] = value;
+            let Parsed::Malformed(reason) = parse(&lock.to_string()) else { panic!("{lock}") };
+            assert_eq!(reason, told);
+        }
     }
 }
