@@ -59,7 +59,8 @@ pub struct Link {
     token: String,
     socket: Socket,
     early: Mailbox<EditorMessage>,
-    timings: Timings,
+    /// Outlives a cancelled [`Link::run`]: whoever stops listening for a moment must not start the wait anew.
+    alive: KeepAlive,
 }
 
 impl Link {
@@ -70,7 +71,14 @@ impl Link {
         early: Mailbox<EditorMessage>,
         timings: Timings,
     ) -> Self {
-        Self { server: editor.server, takes_prompts: editor.takes_prompts, token, socket, early, timings }
+        Self {
+            server: editor.server,
+            takes_prompts: editor.takes_prompts,
+            token,
+            socket,
+            early,
+            alive: KeepAlive::new(timings),
+        }
     }
 
     /// Hands on events until the link ends. Cancel-safe.
@@ -84,16 +92,15 @@ impl Link {
             batch.add(message);
         }
         batch.flush();
-        let mut alive = KeepAlive::new(self.timings);
         loop {
             let waited = Instant::now();
             sink.room().await;
-            alive.excuse(waited.elapsed());
+            self.alive.excuse(waited.elapsed());
             let first = tokio::select! {
                 biased;
                 message = self.socket.next() => message,
-                () = sleep_until(alive.deadline) => {
-                    match alive.expired() {
+                () = sleep_until(self.alive.deadline) => {
+                    match self.alive.expired() {
                         Expired::Silent => return CloseReason::Silent,
                         Expired::PingNow => {
                             if let Err(error) = self.socket.send(Message::Ping(Vec::new().into())).await {
@@ -104,7 +111,7 @@ impl Link {
                     continue;
                 }
             };
-            alive.heard();
+            self.alive.heard();
             let end = self.read_batch(first, &mut batch).await;
             batch.flush();
             if let Some(reason) = end {

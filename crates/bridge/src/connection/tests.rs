@@ -192,6 +192,19 @@ async fn a_frozen_peer_is_dropped_and_a_quiet_one_is_kept() {
 }
 
 #[tokio::test]
+async fn a_frozen_peer_is_dropped_however_often_the_link_is_left_and_taken_up_again() {
+    let target = editor(initialized(json!(1)), forever).await;
+    let mut link = open(&target, &InitializeParams::default(), quick()).await.unwrap();
+    let seen = Seen::default();
+    let reason = loop {
+        if let Ok(reason) = tokio::time::timeout(Duration::from_millis(10), link.run(&seen)).await {
+            break reason;
+        }
+    };
+    assert_eq!(reason, CloseReason::Silent);
+}
+
+#[tokio::test]
 async fn what_an_editor_says_before_it_answers_is_kept() {
     let target = server(async |socket| {
         let mut peer = tokio_tungstenite::accept_async(socket).await.unwrap();
