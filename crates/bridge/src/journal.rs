@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::blocking::blocking;
 use crate::env::{Clock, Env, millis};
+use crate::escape::escape_controls;
 
 /// Entries that are remembered.
 const REMEMBERED: usize = 100;
@@ -20,7 +21,7 @@ const REMEMBERED: usize = 100;
 pub struct Entry {
     /// When it happened last, in milliseconds since the epoch.
     pub time: u64,
-    /// What happened, as a sentence.
+    /// What happened, as a sentence; control characters are escaped.
     pub message: String,
 }
 
@@ -33,7 +34,8 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// A journal that also writes to the file of `PI_X_IDE_LOG`, if that is an absolute path. To be called on a runtime.
+    /// A journal that also writes to the file of `PI_X_IDE_LOG`, if that is an absolute path. To be called on a
+    /// runtime.
     pub(crate) fn new(env: &Env) -> Self {
         let file = env.var("PI_X_IDE_LOG").map(PathBuf::from).filter(|path| path.is_absolute());
         let file = file.map(|path| {
@@ -46,7 +48,7 @@ impl Journal {
 
     /// Notes what happened; the same again only renews the time.
     pub(crate) fn note(&self, message: impl Into<String>) {
-        let entry = Entry { time: millis(self.clock.now()), message: message.into() };
+        let entry = Entry { time: millis(self.clock.now()), message: escape_controls(&message.into()).into_owned() };
         let mut entries = self.lock();
         if let Some(last) = entries.back_mut().filter(|last| last.message == entry.message) {
             last.time = entry.time;
@@ -90,7 +92,7 @@ fn append(path: &Path, entry: &Entry) -> io::Result<()> {
         options.mode(0o600).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     }
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(entry.time);
-    let line = format!("{} {}\n", humantime::format_rfc3339_millis(time), entry.message.replace('\n', " "));
+    let line = format!("{} {}\n", humantime::format_rfc3339_millis(time), entry.message);
     options.open(path)?.write_all(line.as_bytes())
 }
 
@@ -115,6 +117,14 @@ mod tests {
         let text = || std::fs::read_to_string(&file).unwrap_or_default();
         until("all written", || text().ends_with(&format!("line {REMEMBERED}\n"))).await;
         assert_eq!(text().lines().count(), REMEMBERED + 1);
+    }
+
+    #[tokio::test]
+    async fn names_from_editors_move_no_cursor() {
+        let home = tempfile::tempdir().unwrap();
+        let journal = Journal::new(&env_with_home(home.path()));
+        journal.note("ev\u{1b}[31mil\r\nFAKE");
+        assert_eq!(journal.entries()[0].message, r"ev\u{1b}[31mil\u{d}\u{a}FAKE");
     }
 
     #[tokio::test]
