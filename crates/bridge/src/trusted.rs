@@ -90,11 +90,12 @@ impl TrustedDir {
 
     /// Removes a file if it is still the one that was read.
     pub fn remove_if_unchanged(&self, name: &str, read: &TrustedText) -> io::Result<bool> {
+        if self.is_same(name, read)? { self.remove_same(name, read) } else { Ok(false) }
+    }
+
+    fn is_same(&self, name: &str, read: &TrustedText) -> io::Result<bool> {
         match self.open(name) {
-            Ok((_, id, modified)) if id == read.id && modified == read.modified => {
-                std::fs::remove_file(self.path.join(name)).map(|()| true)
-            }
-            Ok(_) | Err(Distrust::Missing) => Ok(false),
+            Ok((_, id, modified)) => Ok(id == read.id && modified == read.modified),
             Err(Distrust::Io(error)) => Err(error),
             Err(_) => Ok(false),
         }
@@ -144,11 +145,11 @@ mod platform {
     use std::path::Path;
     use std::time::SystemTime;
 
-    use rustix::fs::{self, FileType, Mode, OFlags, Stat};
+    use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
     use rustix::io::Errno;
     use rustix::process::geteuid;
 
-    use super::{Distrust, Modes, TrustedDir};
+    use super::{Distrust, Modes, TrustedDir, TrustedText};
     use crate::file_system::has_permission_bits;
 
     pub(super) type FileId = (u64, u64);
@@ -162,6 +163,27 @@ mod platform {
             check_owner(&stat)?;
             check_mode(&stat, &fd, modes)?;
             Ok(Self { path: path.to_owned(), modes, fd })
+        }
+
+        /// Takes the file aside before it is looked at again, since a writer may replace it between a look and a
+        /// removal; another one is put back, unless there is a newer one by then.
+        pub(super) fn remove_same(&self, name: &str, read: &TrustedText) -> std::io::Result<bool> {
+            let aside = format!(".{name}.{}.gone", std::process::id());
+            match fs::renameat(&self.fd, name, &self.fd, &aside) {
+                Ok(()) => {}
+                Err(Errno::NOENT) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+            let is_same = self.is_same(&aside, read).unwrap_or(false);
+            if !is_same {
+                match fs::linkat(&self.fd, &aside, &self.fd, name, AtFlags::empty()) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    // A drive without hard links.
+                    Err(_) => return Ok(fs::renameat(&self.fd, &aside, &self.fd, name).map(|()| false)?),
+                }
+            }
+            fs::unlinkat(&self.fd, &aside, AtFlags::empty())?;
+            Ok(is_same)
         }
 
         pub(super) fn open(&self, name: &str) -> Result<(File, FileId, SystemTime), Distrust> {
@@ -219,7 +241,7 @@ mod platform {
     use std::path::Path;
     use std::time::SystemTime;
 
-    use super::{Distrust, Modes, TrustedDir};
+    use super::{Distrust, Modes, TrustedDir, TrustedText};
 
     pub(super) type FileId = u64;
 
@@ -239,6 +261,10 @@ mod platform {
                 return Err(Distrust::WrongType { expected: "folder" });
             }
             Ok(Self { path: path.to_owned() })
+        }
+
+        pub(super) fn remove_same(&self, name: &str, _: &TrustedText) -> std::io::Result<bool> {
+            fs::remove_file(self.path.join(name)).map(|()| true)
         }
 
         pub(super) fn open(&self, name: &str) -> Result<(File, FileId, SystemTime), Distrust> {
@@ -336,5 +362,42 @@ mod tests {
         let new = trusted.read("a.lock", 100).unwrap();
         assert!(trusted.remove_if_unchanged("a.lock", &new).unwrap());
         assert!(!file.exists());
+    }
+
+    #[test]
+    fn a_file_that_replaces_a_dead_one_is_never_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.lock");
+        let trusted = TrustedDir::open_dir(dir.path(), Modes::Checked).unwrap();
+        let (path, at) = (dir.path().to_owned(), file.clone());
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let stopped = std::sync::Arc::clone(&stop);
+        let cleaner = std::thread::spawn(move || {
+            while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                if let Ok(read) = trusted.read("a.lock", 100)
+                    && read.text == "dead"
+                {
+                    let _ = trusted.remove_if_unchanged("a.lock", &read);
+                }
+            }
+        });
+        for round in 0..3000 {
+            for text in ["dead", "live"] {
+                fs::write(path.join("new"), text).unwrap();
+                fs::rename(path.join("new"), &at).unwrap();
+            }
+            // Out of the way for a moment at most.
+            let is_there = (0..200).any(|_| {
+                let found = fs::read_to_string(&at).is_ok_and(|text| text == "live");
+                if !found {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                found
+            });
+            assert!(is_there, "round {round}");
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        cleaner.join().unwrap();
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 1, "nothing is left aside");
     }
 }
