@@ -24,10 +24,9 @@ export declare class Connection {
   /** File name and line ranges of the latest snapshot; null where there is none. */
   label(): Label | null
   /**
-   * Adds a listener, which does not keep the process alive. It hears what comes from now on; the first one also what was
-   * said once before, such as a mention. What is there already tell `state` and `latest()`.
-   * Returns a function that removes it: it is not called
-   * afterwards, not even for what was on its way.
+   * Adds a listener, which does not keep the process alive. It hears what comes from now on; the first one also what
+   * was said once before, such as a mention. What is there already tell `state` and `latest()`. Returns a function
+   * that removes it: it is not called afterwards, not even for what was on its way.
    */
   onEvent(listener: (event: EditorEvent) => void): () => void
   /** Mentions of the latest snapshot, one per range; empty where there is none. */
@@ -52,14 +51,14 @@ export declare class Connection {
 }
 
 /**
- * A WebSocket server on 127.0.0.1 and the lock file that tells pi of it. Does not keep the process alive, and ends when
- * nothing refers to it any more. Protocol: "Lock files", "Handshake".
+ * A WebSocket server on 127.0.0.1 and the lock file that tells pi of it. Does not keep the process alive, and ends
+ * when nothing refers to it any more. Protocol: "Lock files", "Handshake".
  */
 export declare class IdeServer {
   /**
    * Listens on a free port and writes the lock file: 0600 in a 0700 folder, with a fresh random token.
    *
-   * Rejects with `PIX_NO_HOME`, `PIX_LISTEN`, `PIX_RANDOM`, `PIX_LOCK_FOLDER`, `PIX_LOCK_WRITE` or
+   * Rejects with `PIX_NO_HOME`, `PIX_LISTEN`, `PIX_RANDOM`, `PIX_LOCK_FOLDER`, `PIX_LOCK_WRITE`, `PIX_TOO_LARGE` or
    * `PIX_INVALID_ARGUMENT`.
    */
   static start(options: IdeServerOptions): Promise<IdeServer>
@@ -81,8 +80,8 @@ export declare class IdeServer {
    * It is the client in the terminal that the options name. Else one of the same workspace: of the clients whose
    * folder contains the file the nearest; else of those whose folder lies in, or contains, the workspace folder of
    * the file (the snapshot's, else the longest open one that contains the file) the one used last. Else the one used
-   * last of all. A client is used when it is chosen, joins, or gets a prompt; among equals, the one used last counts.
-   * Throws as `publish` does.
+   * last of all. A client is used when it is chosen, joins, or gets a prompt; among equals, the one used last
+   * counts. Throws as `publish` does.
    */
   mention(snapshot: SnapshotInput, options?: RouteOptions | undefined | null): RoutedClient | null
   /**
@@ -92,7 +91,7 @@ export declare class IdeServer {
   requestFix(request: DiagnosticFix, options?: RouteOptions | undefined | null): RoutedClient | null
   /**
    * Writes other workspace folders to the lock file, and routes mentions by them from now on; resolves when the file
-   * is written.
+   * is written. Rejects with `PIX_TOO_LARGE`, and leaves the file as it is, when that would have more than 1 MiB.
    */
   setWorkspaceFolders(folders: Array<string>): Promise<void>
   /** Notes in the lock file that the editor's window has the focus now; resolves when it is written. */
@@ -140,7 +139,7 @@ export interface Candidate {
   lastActivity: number
   /** Whether it can be used. */
   verdict: Verdict
-  /** Why, as a sentence about "it". */
+  /** Why, as a sentence about "it". Not escaped: it holds names as the editor wrote them. */
   reason: string
   /** What was looked at to judge it, besides `matchLength`. */
   checks: CandidateChecks
@@ -157,8 +156,8 @@ export interface CandidateChecks {
 }
 
 /**
- * What decided for a client: it runs in the terminal that was asked for, it belongs to the workspace of the file, or it
- * was only the one used last.
+ * What decided for a client: it runs in the terminal that was asked for, it belongs to the workspace of the file, or
+ * it was only the one used last.
  */
 export type ChosenBy = 'terminal' | 'workspace' | 'last-used'
 
@@ -195,7 +194,8 @@ export interface Config {
 /**
  * Connects to one editor. The connection ends when the editor ends it.
  *
- * Rejects with a `PIX_…` code: `PIX_LOCK_GONE`, `PIX_NOT_USABLE`, `PIX_HOST_REFUSED`, `PIX_UNREACHABLE`, `PIX_TIMEOUT`,
+ * Rejects with a `PIX_…` code: `PIX_LOCK_GONE`, `PIX_NOT_USABLE`, `PIX_HOST_REFUSED`, `PIX_UNREACHABLE`,
+ * `PIX_TIMEOUT`,
  * `PIX_REFUSED`, `PIX_HANDSHAKE`, `PIX_CLOSED`, `PIX_INITIALIZE_REFUSED`, `PIX_PROTOCOL_VERSION`,
  * `PIX_INVALID_ARGUMENT`. Protocol: "Handshake".
  */
@@ -374,8 +374,8 @@ export type EditorEvent =
     server?: ServerInfo; /** Something that the user should know, once per cause. */
   message?: string }
   | { type: 'error'; /**
-     * Stable code, `PIX_WATCH_LIMIT`: the system watches no more folders, so that lock folders are looked at every two
-     * seconds.
+     * Stable code, `PIX_WATCH_LIMIT`: the system watches no more folders, so that lock folders are looked at every
+     * two seconds.
      */
     code: string; /** What is wrong, as sentences. */
   message: string }
@@ -632,7 +632,7 @@ export type Transport = 'ws'
 export declare function truncateToWidth(text: string, width: number): string
 
 /** Whether a candidate can be used. */
-export type Verdict = 'usable' | 'not-answering' | 'foreign-host' | 'unsupported' | 'malformed' | 'untrusted' | 'stale' | 'removed'
+export type Verdict = 'usable' | 'host-refused' | 'not-answering' | 'foreign-host' | 'unsupported' | 'malformed' | 'untrusted' | 'stale' | 'removed'
 
 /** Version of the native library, equal to that of package.json. */
 export declare function version(): string

@@ -101,7 +101,8 @@ pub struct Label {
 
 /// Connects to one editor. The connection ends when the editor ends it.
 ///
-/// Rejects with a `PIX_…` code: `PIX_LOCK_GONE`, `PIX_NOT_USABLE`, `PIX_HOST_REFUSED`, `PIX_UNREACHABLE`, `PIX_TIMEOUT`,
+/// Rejects with a `PIX_…` code: `PIX_LOCK_GONE`, `PIX_NOT_USABLE`, `PIX_HOST_REFUSED`, `PIX_UNREACHABLE`,
+/// `PIX_TIMEOUT`,
 /// `PIX_REFUSED`, `PIX_HANDSHAKE`, `PIX_CLOSED`, `PIX_INITIALIZE_REFUSED`, `PIX_PROTOCOL_VERSION`,
 /// `PIX_INVALID_ARGUMENT`. Protocol: "Handshake".
 #[napi(catch_unwind, ts_return_type = "Promise<Connection>")]
@@ -227,10 +228,9 @@ impl Connection {
         self.session.label().map(|(name, ranges)| Label { name, ranges })
     }
 
-    /// Adds a listener, which does not keep the process alive. It hears what comes from now on; the first one also what was
-    /// said once before, such as a mention. What is there already tell `state` and `latest()`.
-    /// Returns a function that removes it: it is not called
-    /// afterwards, not even for what was on its way.
+    /// Adds a listener, which does not keep the process alive. It hears what comes from now on; the first one also what
+    /// was said once before, such as a mention. What is there already tell `state` and `latest()`. Returns a function
+    /// that removes it: it is not called afterwards, not even for what was on its way.
     #[napi(catch_unwind, ts_return_type = "() => void")]
     pub fn on_event<'env>(
         &self,

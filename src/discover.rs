@@ -31,6 +31,8 @@ pub enum Transport {
 pub enum Verdict {
     /// It may be connected to.
     Usable,
+    /// It names a host that is neither this machine nor one that the user meant; it is not dialled.
+    HostRefused,
     /// Nothing answers at its port, although its process seems to live; found out with `all` only.
     NotAnswering,
     /// Of another machine that shares the home folder.
@@ -83,7 +85,7 @@ pub struct Candidate {
     pub last_activity: f64,
     /// Whether it can be used.
     pub verdict: Verdict,
-    /// Why, as a sentence about "it".
+    /// Why, as a sentence about "it". Not escaped: it holds names as the editor wrote them.
     pub reason: String,
     /// What was looked at to judge it, besides `matchLength`.
     pub checks: CandidateChecks,
@@ -283,6 +285,7 @@ impl From<Standing> for Verdict {
     fn from(standing: Standing) -> Self {
         match standing {
             Standing::Usable => Self::Usable,
+            Standing::HostRefused => Self::HostRefused,
             Standing::NotAnswering => Self::NotAnswering,
             Standing::ForeignHost => Self::ForeignHost,
             Standing::Unsupported => Self::Unsupported,
@@ -298,6 +301,7 @@ impl From<Verdict> for Standing {
     fn from(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Usable => Self::Usable,
+            Verdict::HostRefused => Self::HostRefused,
             Verdict::NotAnswering => Self::NotAnswering,
             Verdict::ForeignHost => Self::ForeignHost,
             Verdict::Unsupported => Self::Unsupported,

@@ -104,8 +104,8 @@ pub enum EditorEvent {
     },
     /// Something in the background that the user should know, once per cause.
     Error {
-        /// Stable code, `PIX_WATCH_LIMIT`: the system watches no more folders, so that lock folders are looked at every two
-        /// seconds.
+        /// Stable code, `PIX_WATCH_LIMIT`: the system watches no more folders, so that lock folders are looked at every
+        /// two seconds.
         code: String,
         /// What is wrong, as sentences.
         message: String,
@@ -134,7 +134,8 @@ impl Listeners {
         let deliver = {
             let (own, listeners, session) = (Arc::clone(&own), self.clone(), Arc::clone(session));
             let listener = listener.create_ref()?;
-            // One text that the engine parses: no dearer than an object made member by member, and one place for its shape.
+            // One text that the engine parses: no dearer than an object made member by member, and one place for its
+            // shape.
             let json: Object<'_> = env.get_global()?.get_named_property("JSON")?;
             let parse: Function<'_, String, Unknown<'_>> = json.get_named_property("parse")?;
             let parse = parse.create_ref()?;

@@ -3,13 +3,16 @@
 use std::sync::{Arc, LazyLock};
 
 use pi_x_ide_bridge::config;
-use pi_x_ide_bridge::env::{Env, Variables};
+use pi_x_ide_bridge::env::{Env, Patience, Variables};
 use pi_x_ide_bridge::paths::Host;
 
 use crate::failure::Failure;
 
 /// Operating system and WSL facts do not change while a process lives.
 static HOST: LazyLock<Host> = LazyLock::new(|| Env::current().host);
+
+/// Shared by all calls: a drive that hangs holds up none twice.
+static PATIENCE: LazyLock<Patience> = LazyLock::new(Patience::default);
 
 /// Facts for pure path computations.
 pub fn host() -> &'static Host {
@@ -23,7 +26,8 @@ pub async fn env_of(variables: Variables, cwd: &str) -> Result<Arc<Env>, Failure
     let read = tokio::task::spawn_blocking(move || {
         let env = Env::of(variables);
         let config = config::load(&env, &cwd);
-        Arc::new(Env { path_map: config.path_map, ..env.with_defaults(&config.env) })
+        let env = env.with_defaults(&config.env);
+        Arc::new(Env { path_map: config.path_map, patience: PATIENCE.clone(), ..env })
     });
     read.await.map_err(|_| Failure::closed("the process"))
 }

@@ -57,8 +57,8 @@ where
     })
 }
 
-/// How a promise ends. `Rejected` is a promise that is rejected already: resolving with it hands on its reason as it is,
-/// while an error on the way through napi would become another value.
+/// How a promise ends. `Rejected` is a promise that is rejected already: resolving with it hands on its reason as it
+/// is, while an error on the way through napi would become another value.
 pub enum Settled<T> {
     Value(T),
     Rejected(sys::napi_value),

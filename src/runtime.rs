@@ -12,6 +12,10 @@ use tokio::runtime::{Builder, Handle};
 /// Running file work is not waited for longer at the end.
 const SHUTDOWN_WITHIN: Duration = Duration::from_millis(100);
 
+/// Threads are made when there is file work and go when there is none. So many that drives which hang, each of which
+/// may keep some (`Patience`), leave threads for everything else.
+const MOST_FILE_THREADS: usize = 64;
+
 /// Registered once per process. Holds no thread until something is spawned.
 #[derive(Default)]
 pub struct Runtime {
@@ -24,7 +28,7 @@ impl Runtime {
         if tokio.is_none() {
             let built = Builder::new_multi_thread()
                 .worker_threads(1)
-                .max_blocking_threads(4)
+                .max_blocking_threads(MOST_FILE_THREADS)
                 .thread_keep_alive(Duration::from_secs(5))
                 .thread_name("pi-x-ide")
                 // Given, so that no thread start reads the environment beside a program that changes it.

@@ -64,8 +64,8 @@ pub struct RouteOptions {
     pub terminal_session_id: Option<String>,
 }
 
-/// What decided for a client: it runs in the terminal that was asked for, it belongs to the workspace of the file, or it
-/// was only the one used last.
+/// What decided for a client: it runs in the terminal that was asked for, it belongs to the workspace of the file, or
+/// it was only the one used last.
 #[napi(string_enum = "kebab-case")]
 pub enum ChosenBy {
     /// It runs in the terminal that was asked for.
@@ -93,8 +93,8 @@ pub struct RoutedClient {
     pub chosen_by: ChosenBy,
 }
 
-/// A WebSocket server on 127.0.0.1 and the lock file that tells pi of it. Does not keep the process alive, and ends when
-/// nothing refers to it any more. Protocol: "Lock files", "Handshake".
+/// A WebSocket server on 127.0.0.1 and the lock file that tells pi of it. Does not keep the process alive, and ends
+/// when nothing refers to it any more. Protocol: "Lock files", "Handshake".
 #[napi]
 pub struct IdeServer {
     server: Arc<Server>,
@@ -105,7 +105,7 @@ pub struct IdeServer {
 impl IdeServer {
     /// Listens on a free port and writes the lock file: 0600 in a 0700 folder, with a fresh random token.
     ///
-    /// Rejects with `PIX_NO_HOME`, `PIX_LISTEN`, `PIX_RANDOM`, `PIX_LOCK_FOLDER`, `PIX_LOCK_WRITE` or
+    /// Rejects with `PIX_NO_HOME`, `PIX_LISTEN`, `PIX_RANDOM`, `PIX_LOCK_FOLDER`, `PIX_LOCK_WRITE`, `PIX_TOO_LARGE` or
     /// `PIX_INVALID_ARGUMENT`.
     #[napi(catch_unwind)]
     pub fn start(env: &Env, options: IdeServerOptions) -> Result<AsyncBlock<IdeServer>> {
@@ -166,8 +166,8 @@ impl IdeServer {
     /// It is the client in the terminal that the options name. Else one of the same workspace: of the clients whose
     /// folder contains the file the nearest; else of those whose folder lies in, or contains, the workspace folder of
     /// the file (the snapshot's, else the longest open one that contains the file) the one used last. Else the one used
-    /// last of all. A client is used when it is chosen, joins, or gets a prompt; among equals, the one used last counts.
-    /// Throws as `publish` does.
+    /// last of all. A client is used when it is chosen, joins, or gets a prompt; among equals, the one used last
+    /// counts. Throws as `publish` does.
     #[napi(catch_unwind, strict)]
     pub fn mention(
         &self,
@@ -195,7 +195,7 @@ impl IdeServer {
     }
 
     /// Writes other workspace folders to the lock file, and routes mentions by them from now on; resolves when the file
-    /// is written.
+    /// is written. Rejects with `PIX_TOO_LARGE`, and leaves the file as it is, when that would have more than 1 MiB.
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn set_workspace_folders(&self, env: &Env, folders: Vec<String>) -> Result<AsyncBlock<()>> {
         let written = self.server.set_workspace_folders(folders);

@@ -15,6 +15,7 @@ import {
   ideServer,
   Listener,
   lock,
+  look,
   quiet,
   rejection,
   requestHead,
@@ -63,9 +64,10 @@ describe('where the token may go', () => {
         'PIX_HOST_REFUSED',
         expect.stringContaining(OUTSIDE as string),
       ])
-      expect((await rejection(connectBest(CWD, { lockDir: dirname(candidate.id) }))).code).toBe(
-        'PIX_UNREACHABLE',
-      )
+      expect(await connectBest(CWD, { lockDir: dirname(candidate.id) })).toBeNull()
+      const [found] = await look(dirname(candidate.id))
+      expect(found).toMatchObject({ verdict: 'host-refused', direct: true })
+      expect(found?.reason).toContain(OUTSIDE)
       await quiet()
       expect(listener.accepted).toHaveLength(0)
       environment({ PI_X_IDE_HOST_OVERRIDE: OUTSIDE })

@@ -2,10 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::discovery::{Candidate, Options, Scanner, Standing, Survey, SurveyedFolder};
 use crate::env::{Env, windows_profiles};
 use crate::host::{Network, Networking};
+
+/// Home folders on a drive that hangs are left out.
+const HOMES_WITHIN: Duration = Duration::from_millis(300);
 
 /// One look at everything that decides on a connection. Carries no token.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,8 +33,9 @@ pub async fn diagnose(env: &Arc<Env>, cwd: &str, options: &Options) -> Diagnosis
     let options = Options { all: true, clean_up: false, ..options.clone() };
     let Survey { network, folders, candidates } = Scanner::new(Arc::clone(env), options).survey(cwd).await;
     let homes = {
-        let env = Arc::clone(env);
-        crate::blocking::blocking(move || homes(&env)).await.unwrap_or_default()
+        let (snapshot, deadline) = (Arc::clone(env), Instant::now() + HOMES_WITHIN);
+        let found = env.patience.run("the home folders", deadline, move || homes(&snapshot)).await;
+        found.unwrap_or_else(|| env.home.iter().cloned().collect())
     };
     let advice = advice(env, &network, &folders, &candidates);
     Diagnosis { network, folders, candidates, homes, advice }
@@ -60,7 +67,7 @@ fn advice(env: &Env, network: &Network, folders: &[SurveyedFolder], candidates: 
     }
     if has(Standing::Usable) {
         advice.push("Open this folder in the editor, or pick one of the editors found with /ide.".into());
-    } else if !has(Standing::NotAnswering) && !has(Standing::Stale) {
+    } else if !has(Standing::NotAnswering) && !has(Standing::Stale) && !has(Standing::HostRefused) {
         advice.push("Start an editor that has a pi-x-ide plugin; pi connects by itself as soon as it runs.".into());
     }
     if has(Standing::NotAnswering) && env.host_override().is_none() {
@@ -78,7 +85,14 @@ fn advice(env: &Env, network: &Network, folders: &[SurveyedFolder], candidates: 
         ));
     }
     if has(Standing::Untrusted) || folders.iter().any(|folder| folder.problem.is_some()) {
-        advice.push("Lock folders and files must be your own and writable by nobody else: chmod -R go-w them.".into());
+        advice.push(
+            "A lock folder or file is not used, and its line says why: it must be your own, a plain folder or file, and \
+             writable by nobody else."
+                .into(),
+        );
+    }
+    if has(Standing::HostRefused) {
+        advice.push("A lock names a host that is not this machine; if it is meant, set PI_X_IDE_HOST_OVERRIDE.".into());
     }
     if has(Standing::ForeignHost) {
         advice.push("Editors of another machine are not dialled; to reach one, set PI_X_IDE_HOST_OVERRIDE.".into());
@@ -96,7 +110,6 @@ fn advice(env: &Env, network: &Network, folders: &[SurveyedFolder], candidates: 
 #[cfg(target_os = "linux")]
 mod tests {
     use std::fs;
-    use std::time::Duration;
 
     use super::*;
     use crate::server::{self, Server};

@@ -13,7 +13,8 @@ pub(crate) fn has_permission_bits(_: impl std::os::fd::AsFd) -> bool {
     true
 }
 
-/// The name of the file system a folder lies on, where it does not report what other machines, or Windows, change there.
+/// The name of the file system a folder lies on, where it does not report what other machines, or Windows, change
+/// there.
 #[cfg(target_os = "linux")]
 pub(crate) fn silent_kind(folder: &std::path::Path) -> Option<&'static str> {
     let stat = rustix::fs::statfs(folder).ok()?;

@@ -79,10 +79,17 @@ struct Watching {
 
 struct Folder {
     path: PathBuf,
-    /// The folder itself or the nearest one above it.
-    target: Option<PathBuf>,
+    target: Option<Target>,
     polled: Option<Polled>,
     seen: Looks,
+}
+
+/// What is watched for a folder: itself, or the nearest one above it that exists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Target {
+    path: PathBuf,
+    /// Device and number: another folder may have come under the same name.
+    id: (u64, u64),
 }
 
 /// Names, times and sizes of the lock files in a folder; `None` where it cannot be read.
@@ -95,18 +102,13 @@ impl Folder {
 }
 
 impl FolderWatch {
-    pub(crate) fn new() -> Self {
-        Self::with(notify::recommended_watcher)
+    pub(crate) fn new(patience: Patience) -> Self {
+        Self::with(notify::recommended_watcher, patience)
     }
 
-    fn with(make_watcher: MakeWatcher) -> Self {
+    fn with(make_watcher: MakeWatcher, patience: Patience) -> Self {
         let watching = Watching { make_watcher, folders: Vec::new(), gone: Arc::default(), watcher: None };
-        Self {
-            changed: Arc::default(),
-            watching: Arc::new(Mutex::new(watching)),
-            patience: Patience::default(),
-            polls: Arc::default(),
-        }
+        Self { changed: Arc::default(), watching: Arc::new(Mutex::new(watching)), patience, polls: Arc::default() }
     }
 
     /// Watches what exists now; to be called before a look at the folders, so that nothing falls between the two. True
@@ -179,19 +181,19 @@ impl Watching {
         true
     }
 
-    fn watch_anew(&mut self, wanted: Vec<(Option<PathBuf>, PathBuf)>, changed: &Arc<Notify>) {
+    fn watch_anew(&mut self, wanted: Vec<(Option<Target>, PathBuf)>, changed: &Arc<Notify>) {
         // Dropped first, since two watches of one folder share a descriptor that the first one would take along.
         self.watcher = None;
         self.gone = Arc::default();
         let handler = Handler {
-            targets: wanted.iter().filter_map(|(target, _)| target.clone()).collect(),
+            targets: wanted.iter().filter_map(|(target, _)| Some(target.as_ref()?.path.clone())).collect(),
             folders: wanted.iter().map(|(_, path)| path.clone()).collect(),
             gone: Arc::clone(&self.gone),
             changed: Arc::clone(changed),
         };
         let mut watcher = (self.make_watcher)(handler);
-        let watch = |(target, path): (Option<PathBuf>, PathBuf)| {
-            let polled = target.as_deref().and_then(|target| watch(&mut watcher, target).err());
+        let watch = |(target, path): (Option<Target>, PathBuf)| {
+            let polled = target.as_ref().and_then(|target| watch(&mut watcher, &target.path).err());
             Folder { seen: looks(&path), path, target, polled }
         };
         self.folders = wanted.into_iter().map(watch).collect();
@@ -280,8 +282,24 @@ fn concerns(event: &Event, folder: &Path) -> bool {
     !event.kind.is_access() && (event.need_rescan() || event.paths.iter().any(related))
 }
 
-fn nearest_existing(folder: &Path) -> Option<PathBuf> {
-    folder.ancestors().find(|path| path.is_dir()).map(Path::to_owned)
+fn nearest_existing(folder: &Path) -> Option<Target> {
+    folder.ancestors().find_map(|path| {
+        let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
+        Some(Target { path: path.to_owned(), id: id_of(&metadata) })
+    })
+}
+
+#[cfg(unix)]
+fn id_of(metadata: &fs::Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+
+    (metadata.dev(), metadata.ino())
+}
+
+/// Windows refuses to rename a folder that is watched.
+#[cfg(not(unix))]
+fn id_of(_: &fs::Metadata) -> (u64, u64) {
+    (0, 0)
 }
 
 #[cfg(test)]
@@ -299,7 +317,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("a/lock");
         let all = vec![home.path().join("other/lock"), folder.clone()];
-        let watch = FolderWatch::new();
+        let watch = FolderWatch::new(Patience::default());
         assert!(watch.arm(all.clone()).await);
         fs::create_dir_all(&folder).unwrap();
         assert!(sees(&watch).await, "created");
@@ -320,6 +338,22 @@ mod tests {
     }
 
     #[tokio::test]
+    #[cfg(unix)]
+    async fn a_folder_that_took_the_place_of_another_one_is_watched() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("a/b/lock");
+        fs::create_dir_all(&folder).unwrap();
+        let watch = FolderWatch::new(Patience::default());
+        assert!(watch.arm(vec![folder.clone()]).await);
+        // Nobody is told of a rename further up; the next look finds it.
+        fs::rename(home.path().join("a"), home.path().join("old")).unwrap();
+        fs::create_dir_all(&folder).unwrap();
+        assert!(watch.arm(vec![folder.clone()]).await);
+        fs::write(folder.join("x.lock"), "").unwrap();
+        assert!(sees(&watch).await);
+    }
+
+    #[tokio::test]
     #[cfg(target_os = "linux")]
     async fn without_events_the_folder_is_looked_at() {
         let out_of_instances: MakeWatcher = |_| Err(io::Error::from_raw_os_error(24).into());
@@ -327,7 +361,7 @@ mod tests {
         for (make, limit) in [(out_of_instances, "max_user_instances"), (out_of_watches, "max_user_watches")] {
             let home = tempfile::tempdir().unwrap();
             let folder = home.path().join("lock");
-            let watch = FolderWatch::with(make);
+            let watch = FolderWatch::with(make, Patience::default());
             assert!(watch.arm(vec![folder.clone()]).await);
             let polled = watch.folders().remove(0).polled.unwrap();
             assert!(matches!(&polled, Polled::Limit(reason) if reason.contains(limit)), "{polled}");

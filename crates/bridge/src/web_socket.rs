@@ -4,8 +4,8 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 
 use crate::protocol::MAX_MESSAGE_BYTES;
 
-/// Bytes read at once. The library clears the buffer before each read, so its default of 128 KiB would cost more than the
-/// message.
+/// Bytes read at once. The library clears the buffer before each read, so its default of 128 KiB would cost more than
+/// the message.
 const READ_BUFFER_BYTES: usize = 16 * 1024;
 
 /// Limits and buffers of a link.

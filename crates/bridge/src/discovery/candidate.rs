@@ -7,7 +7,7 @@ use super::matching::{Relations, localised};
 use super::rank::{self, Ranked};
 use super::scan::{Content, Entry, Refusal};
 use crate::env::{Env, millis};
-use crate::host::{Probe, authority};
+use crate::host::{Network, Probe, authority};
 use crate::protocol::lock_file::parse_name;
 
 /// One editor, with how well it fits pi's folder and whether it can be used. Carries no token.
@@ -48,6 +48,8 @@ pub struct Candidate {
 pub enum Standing {
     /// It may be connected to.
     Usable,
+    /// It names a host that is neither this machine nor one that the user meant.
+    HostRefused,
     /// Nothing answers at its port, although its process seems to live.
     NotAnswering,
     /// Of another machine that shares the home folder.
@@ -85,7 +87,7 @@ impl Candidate {
 
 impl Candidate {
     /// A lock that is listed.
-    pub(super) fn kept(env: &Env, cwd: &str, entry: &Entry, relations: &Relations) -> Self {
+    pub(super) fn kept(env: &Env, network: &Network, cwd: &str, entry: &Entry, relations: &Relations) -> Self {
         let mut candidate = Self::described(entry);
         let Some(lock) = entry.lock() else {
             candidate.standing = Standing::Unsupported;
@@ -104,7 +106,8 @@ impl Candidate {
         if entry.is_foreign {
             candidate.standing = Standing::ForeignHost;
             candidate.reason = "runs on another machine that shares this home folder".into();
-        } else if entry.names_a_stranger(env) {
+        } else if entry.names_a_stranger(env, network) {
+            candidate.standing = Standing::HostRefused;
             candidate.reason = format!("names the host {}, which is not this machine and is not dialled", lock.host);
         } else if entry.answer().is_some_and(|outcome| outcome != Probe::Reachable) {
             candidate.standing = Standing::NotAnswering;

@@ -108,7 +108,7 @@ impl<'a> Here<'a> {
     fn new(env: &'a Env, cwd: &str) -> Self {
         let chain = |path: &str| -> Vec<(String, FolderId)> {
             let above = folders_above(&env.host, path);
-            above.into_iter().filter_map(|folder| id_of(&folder).map(|id| (folder, id))).collect()
+            above.filter_map(|folder| id_of(&folder).map(|id| (folder, id))).collect()
         };
         let spelt = chain(cwd);
         let real = real_path(cwd).map(|real| chain(&real)).unwrap_or_default();
@@ -117,14 +117,15 @@ impl<'a> Here<'a> {
 
     fn relation(&mut self, folder: &str) -> Relation {
         // Judged as spelt first: what is relative or a root must not become something else by its real path.
-        let above = folders_above(&self.env.host, folder);
-        let Some((folder, above)) = above.split_first() else {
+        let env = self.env;
+        let mut above = folders_above(&env.host, folder);
+        let Some(folder) = above.next() else {
             return Relation::Unrelated;
         };
-        let Some(id) = id_of(folder) else {
+        let Some(id) = id_of(&folder) else {
             return Relation::Absent;
         };
-        self.around(folder, &id).or_else(|| self.inside(folder, above)).unwrap_or(Relation::Unrelated)
+        self.around(&folder, &id).or_else(|| self.inside(&folder, above)).unwrap_or(Relation::Unrelated)
     }
 
     /// pi's folder, or one above it, is `folder` by another name.
@@ -142,14 +143,16 @@ impl<'a> Here<'a> {
     }
 
     /// A folder above `folder` is pi's by another name.
-    fn inside(&mut self, folder: &str, above: &[String]) -> Option<Relation> {
+    fn inside(&mut self, folder: &str, mut above: impl Iterator<Item = String>) -> Option<Relation> {
         let id = self.id.clone()?;
-        let respelling = match above.iter().find(|above| self.has_id(above, &id)) {
-            Some(same) => PathMapping { from: same.clone(), to: self.cwd.clone() },
+        let respelling = match above.find(|above| self.has_id(above, &id)) {
+            Some(same) => PathMapping { from: same, to: self.cwd.clone() },
             None => {
-                let real = folders_above(&self.env.host, &real_path(folder).ok()?);
-                let same = real.iter().skip(1).find(|above| self.has_id(above, &id))?;
-                let rest = real.first()?.strip_prefix(same.as_str())?;
+                let env = self.env;
+                let mut real = folders_above(&env.host, &real_path(folder).ok()?);
+                let whole = real.next()?;
+                let same = real.find(|above| self.has_id(above, &id))?;
+                let rest = whole.strip_prefix(same.as_str())?;
                 PathMapping { from: folder.to_owned(), to: format!("{}{rest}", self.cwd) }
             }
         };
@@ -299,6 +302,14 @@ mod tests {
             fs::create_dir_all(tree.path(b)).unwrap();
             assert_eq!(tree.best(a, b).direct, is_one_folder, "{a} {b}");
         }
+    }
+
+    #[test]
+    fn a_path_of_any_depth_costs_its_length() {
+        let tree = Tree::new();
+        let deep = format!("/{}", "a/".repeat(200_000));
+        let folders = [deep];
+        assert!(Relations::of(&tree.env, "/w", folders.clone()).are_absent(&folders));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Finding the editors of this machine: lock folders → candidates with a verdict, ranked. Connects to nobody (a probe of
-//! a port whose owner cannot be judged otherwise is all).
+//! Finding the editors of this machine: lock folders → candidates with a verdict, ranked. Connects to nobody (a probe
+//! of a port whose owner cannot be judged otherwise is all).
 
 mod candidate;
 mod checks;
@@ -19,7 +19,7 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 
-use crate::blocking::{Patience, blocking};
+use crate::blocking::blocking;
 use crate::env::Env;
 use crate::host::{Network, PROBE_TIMEOUT, Probe, addresses, probe};
 use crate::protocol::lock_file::{self, LockFile, Parsed};
@@ -52,9 +52,6 @@ const RELATE_WITHIN: Duration = Duration::from_millis(200);
 
 /// Sockets that one scan has open, far below any limit on descriptors.
 const PROBES_AT_ONCE: usize = 64;
-
-/// Largest lock file that is read. Real ones have some hundred bytes.
-const MAX_LOCK_BYTES: u64 = 1024 * 1024;
 
 /// What a scan looks at and what it may do.
 #[derive(Debug, Clone)]
@@ -111,17 +108,16 @@ pub async fn discover(env: &Arc<Env>, cwd: &str, options: &Options) -> Vec<Candi
     Scanner::new(Arc::clone(env), options.clone()).survey(cwd).await.candidates
 }
 
-/// Looks at the lock folders again and again, and remembers which of them hang.
+/// Looks at the lock folders again and again.
 pub struct Scanner {
     env: Arc<Env>,
     options: Options,
-    patience: Patience,
 }
 
 impl Scanner {
     /// A scanner of this user's folders.
     pub fn new(env: Arc<Env>, options: Options) -> Self {
-        Self { env, options, patience: Patience::default() }
+        Self { env, options }
     }
 
     /// One look at every folder, in parallel.
@@ -134,7 +130,7 @@ impl Scanner {
         let deadline = Instant::now() + FIND_FOLDERS_WITHIN;
         let (env, given) = (Arc::clone(&self.env), self.options.lock_dir.clone());
         let read = move || Surroundings::read(&env, given.as_deref());
-        let read = self.patience.run("the Windows drives", deadline, read).await;
+        let read = self.env.patience.run("the Windows drives", deadline, read).await;
         read.unwrap_or_else(|| Surroundings::own(&self.env, self.options.lock_dir.as_deref()))
     }
 
@@ -154,9 +150,10 @@ impl Scanner {
         let judged: Vec<_> = entries.into_iter().map(|entry| (entry.verdict(now), entry)).collect();
         let relations = self.relations(cwd, &judged, end_by(RELATE_WITHIN)).await;
         let (env, options, cwd) = (Arc::clone(&self.env), self.options.clone(), cwd.to_owned());
+        let reached_by = network.clone();
         let conclude = move || {
             let concluded = judged.into_iter().map(|(verdict, entry)| match verdict {
-                Verdict::Keep => Candidate::kept(&env, &cwd, &entry, &relations),
+                Verdict::Keep => Candidate::kept(&env, &reached_by, &cwd, &entry, &relations),
                 Verdict::Hide => Candidate::hidden(&entry),
                 Verdict::Delete if options.clean_up && entry.delete(&env) => Candidate::removed(&entry),
                 Verdict::Delete => Candidate::hidden(&entry),
@@ -173,7 +170,7 @@ impl Scanner {
         let deadline = began + if folder.of_windows { READ_WINDOWS_WITHIN } else { READ_WITHIN };
         let read = move || Scan::read(&env, &wanted, rule, deadline.into_std());
         let late = deadline + HAND_OVER_WITHIN;
-        self.patience.run(&folder.path, late, read).await.unwrap_or_else(|| Scan::hung(folder))
+        self.env.patience.run(&folder.path, late, read).await.unwrap_or_else(|| Scan::hung(folder))
     }
 
     /// One probe per host and port, many at once, so that ten dead locks cost no more than one. A place without an
@@ -199,11 +196,12 @@ impl Scanner {
         }
     }
 
-    /// Addresses of each host. Each is looked up once, since resolving a name may hang; without an answer there are none.
+    /// Addresses of each host. Each is looked up once, since resolving a name may hang; without an answer there are
+    /// none.
     async fn resolve(&self, hosts: HashSet<String>, deadline: Instant) -> HashMap<String, Vec<IpAddr>> {
         let lookups = hosts.into_iter().map(|host| async move {
             let name = host.clone();
-            let looked_up = self.patience.run(&name, deadline, move || addresses(&host)).await;
+            let looked_up = self.env.patience.run(&name, deadline, move || addresses(&host)).await;
             (name, looked_up.and_then(Result::ok).unwrap_or_default())
         });
         join_all(lookups).await.into_iter().collect()
@@ -223,7 +221,7 @@ impl Scanner {
         }
         let (env, cwd) = (Arc::clone(&self.env), cwd.to_owned());
         let look = move || Relations::of(&env, &cwd, folders);
-        self.patience.run("the workspace folders", deadline, look).await.unwrap_or_default()
+        self.env.patience.run("the workspace folders", deadline, look).await.unwrap_or_default()
     }
 }
 
@@ -234,7 +232,7 @@ pub fn read_lock(env: &Env, id: &str) -> Result<LockFile, LockGone> {
     let path = Path::new(id);
     let (folder, name) =
         path.parent().zip(path.file_name().and_then(|name| name.to_str())).ok_or(LockGone::NotALock)?;
-    let text = TrustedDir::open_dir(folder, modes_of(env, folder))?.read(name, MAX_LOCK_BYTES)?;
+    let text = TrustedDir::open_dir(folder, modes_of(env, folder))?.read(name, lock_file::MAX_BYTES)?;
     match lock_file::parse(&text.text) {
         Parsed::Valid(lock) => Ok(lock),
         _ => Err(LockGone::NotALock),

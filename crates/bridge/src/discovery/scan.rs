@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::MAX_LOCK_BYTES;
 use super::checks::{HostProbe, PidCheck};
 use super::folders::{LockFolder, modes_of};
 use super::verdict::{self, Facts, PidState, Validity, Verdict};
 use crate::env::Env;
-use crate::host::{Network, Probe, Server, is_loopback, overall};
+use crate::host::{Network, Probe, Server, overall};
 use crate::process::may_be_alive;
 use crate::protocol::lock_file::{self, LockFile, Parsed};
 use crate::trusted::{Distrust, TrustedDir, TrustedText};
@@ -118,7 +117,7 @@ impl Scan {
 impl Entry {
     /// `None` for a file that vanished since the folder was listed.
     fn read(env: &Env, dir: &Arc<TrustedDir>, name: String, rule: Rule) -> Option<Self> {
-        let (content, read) = match dir.read(&name, MAX_LOCK_BYTES) {
+        let (content, read) = match dir.read(&name, lock_file::MAX_BYTES) {
             Err(Distrust::Missing) => return None,
             Err(error) => (Content::Unreadable(error), None),
             Ok(read) => {
@@ -151,12 +150,6 @@ impl Entry {
         self.read.as_ref().map_or(SystemTime::UNIX_EPOCH, |read| read.modified)
     }
 
-    /// Whether its host is one that the token must not go to, see `host::resolve`.
-    pub(super) fn names_a_stranger(&self, env: &Env) -> bool {
-        let stranger = self.lock().is_some_and(|lock| !is_loopback(lock.host.trim()));
-        stranger && !self.in_windows && env.host_override().is_none()
-    }
-
     /// What its pid said, for people.
     pub(super) fn pid_check(&self) -> PidCheck {
         if self.rule != Rule::Pid || self.in_windows || self.is_foreign {
@@ -168,6 +161,11 @@ impl Entry {
             (None, Content::Valid(_)) => PidCheck::Unusable,
             (None, _) => PidCheck::NotChecked,
         }
+    }
+
+    /// Whether its host may not be dialled, see `host::resolve`.
+    pub(super) fn names_a_stranger(&self, env: &Env, network: &Network) -> bool {
+        self.lock().is_some_and(|lock| server(env, network, lock).hosts_to_probe().is_err())
     }
 
     /// The hosts and port whose answer decides on it, or just tells when `everything` is asked; none where nobody needs
@@ -184,8 +182,8 @@ impl Entry {
         if !decides && !everything {
             return Vec::new();
         }
-        let server = server(env, network, lock);
-        server.hosts_to_probe().into_iter().map(|host| (host, lock.port)).collect()
+        let hosts = server(env, network, lock).hosts_to_probe().unwrap_or_default();
+        hosts.into_iter().map(|host| (host, lock.port)).collect()
     }
 
     /// What its hosts say together.
@@ -198,8 +196,8 @@ impl Entry {
         self.facts(now).map_or(Verdict::Hide, |facts| verdict::judge(&facts))
     }
 
-    /// Removes the file if it is still the one that was read. A process that cannot see the editor's machine (a container,
-    /// a host override) removes nothing.
+    /// Removes the file if it is still the one that was read. A process that cannot see the editor's machine (a
+    /// container, a host override) removes nothing.
     pub(super) fn delete(&self, env: &Env) -> bool {
         let named = self.lock().filter(|_| !self.in_windows).and_then(|lock| lock.host_id.as_ref());
         let is_ours = named.is_none_or(|id| env.host_id.as_ref() == Some(id));
@@ -216,7 +214,8 @@ impl Entry {
             }
             Content::Unreadable(_) => return None,
         };
-        // Where the user named a host, a pid is one of another machine, and a missing one misses nothing: the port tells.
+        // Where the user named a host, a pid is one of another machine, and a missing one misses nothing: the port
+        // tells.
         let pid = if self.rule == Rule::Override { Some(PidState::Dead) } else { self.pid };
         Some(Facts {
             validity,

@@ -209,11 +209,20 @@ async fn a_lock_without_a_pid_goes_by_age_and_by_the_given_clock() {
 }
 
 #[tokio::test]
-async fn a_lock_that_names_a_stranger_says_so() {
+async fn a_lock_that_names_a_stranger_is_neither_asked_nor_dialled_nor_removed() {
     let machine = Machine::new();
-    for (host, told) in [("198.51.100.7", true), ("localhost.", true), (" ::1 ", false), ("", false)] {
+    for host in ["198.51.100.7", "127.1", "0x7f000001", "localhost.", "127.0.0.1%lo", "::ffff:127.0.0.1", "0.0.0.0"] {
         machine.lock("a.lock", json!({ "host": host }));
-        let reason = machine.usable("/w/app").await.remove(0).reason;
-        assert_eq!(reason.contains("is not dialled"), told, "{host}: {reason}");
+        let found = machine.all("/w/app").await.remove(0);
+        assert_eq!((found.standing, found.checks.probes.len()), (Standing::HostRefused, 0), "{host}");
+        assert!(found.reason.contains("is not dialled"), "{}", found.reason);
+        assert!(machine.usable("/w/app").await.is_empty());
+        let path = machine.lock("a.lock", json!({ "host": host, "pid": DEAD_PID, "port": closed_port().await }));
+        let found = machine.all("/w/app").await.remove(0);
+        assert_eq!((found.standing, path.exists()), (Standing::Stale, true), "{host}: {}", found.reason);
+    }
+    for host in [" ::1 ", "", "LOCALHOST", "127.0.0.53"] {
+        machine.lock("a.lock", json!({ "host": host }));
+        assert_eq!(machine.usable("/w/app").await.len(), 1, "{host}");
     }
 }

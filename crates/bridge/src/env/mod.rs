@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest, Sha256};
 
+pub use crate::blocking::Patience;
 use crate::paths::{Host, Os, PathMapping, normalise, respell};
 use crate::protocol::snapshot::hex;
 pub use wsl::{WslNetworking, networking as wsl_networking, windows_profiles};
@@ -32,6 +33,8 @@ pub struct Env {
     pub clock: Clock,
     /// Folder that holds `etc`, `proc` and `sys`: `/`, another one in tests.
     pub system_root: PathBuf,
+    /// What of this process hangs; to be shared by all its snapshots.
+    pub patience: Patience,
 }
 
 /// Time source; fixed in tests.
@@ -53,8 +56,8 @@ impl Clock {
     }
 }
 
-/// The part of an [`Env`] that only the thread which owns the environment may take: beside a `setenv` of another thread,
-/// reading a variable can crash the process.
+/// The part of an [`Env`] that only the thread which owns the environment may take: beside a `setenv` of another
+/// thread, reading a variable can crash the process.
 #[derive(Debug, Clone)]
 pub struct Variables {
     vars: HashMap<String, String>,
@@ -99,6 +102,7 @@ impl Env {
             path_map: Vec::new(),
             clock: Clock::System,
             system_root: root.to_owned(),
+            patience: Patience::default(),
         }
     }
 

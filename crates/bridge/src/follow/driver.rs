@@ -80,7 +80,7 @@ impl Driver {
     pub(super) fn new(env: Arc<Env>, cwd: String, options: Options, keep_alive: bool) -> (Session, Self) {
         let (sender, commands) = mpsc::unbounded_channel();
         let (ended, end) = watch::channel(false);
-        let watch = keep_alive.then(|| Arc::new(FolderWatch::new()));
+        let watch = keep_alive.then(|| Arc::new(FolderWatch::new(env.patience.clone())));
         let scanner = Scanner::new(Arc::clone(&env), options.discovery.clone());
         let shared = Arc::new(Shared::new(env, cwd, options.last_injected.clone()));
         let session = {

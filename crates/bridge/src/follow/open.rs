@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::blocking::blocking;
 use crate::connection::{ConnectError, Link, Target, Timings, open};
@@ -31,8 +31,8 @@ pub(super) async fn open_candidate(
     candidate: &Candidate,
     timings: Timings,
 ) -> Result<Opened, ConnectError> {
-    // One that did not answer a probe may do so now.
-    if !matches!(candidate.standing, Standing::Usable | Standing::NotAnswering) {
+    // One that did not answer a probe may do so now; a refused host is judged below, by the lock as it is then.
+    if !matches!(candidate.standing, Standing::Usable | Standing::NotAnswering | Standing::HostRefused) {
         return Err(ConnectError::NotUsable(candidate.reason.clone()));
     }
     let deadline = Instant::now() + timings.connect;
@@ -67,9 +67,10 @@ fn read(env: &Env, id: &str) -> Result<(LockFile, Network), ConnectError> {
 }
 
 async fn spell(env: &Arc<Env>, cwd: &str, workspace_folders: Vec<String>) -> Vec<PathMapping> {
-    let (env, cwd) = (Arc::clone(env), cwd.to_owned());
-    let look = blocking(move || respellings(&env, &cwd, &workspace_folders));
-    timeout(RESPELL_WITHIN, look).await.ok().flatten().unwrap_or_default()
+    let (snapshot, cwd) = (Arc::clone(env), cwd.to_owned());
+    let look = move || respellings(&snapshot, &cwd, &workspace_folders);
+    let deadline = Instant::now() + RESPELL_WITHIN;
+    env.patience.run("the workspace folders", deadline, look).await.unwrap_or_default()
 }
 
 /// pi tells its folder as the editor knows it, so that the editor can tell which pi a file is for.

@@ -101,9 +101,10 @@ pub struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Hosts whose answer tells whether the server lives: those that would be dialled, this machine where none may be.
-    pub fn hosts_to_probe(&self) -> Vec<String> {
-        self.hosts(Some(Probe::Reachable)).unwrap_or_else(|_| vec![Ipv4Addr::LOCALHOST.to_string()])
+    /// Hosts whose answer tells whether the server lives: those that would be dialled. None of a server whose host may
+    /// not be dialled: another host's answer says nothing about it.
+    pub fn hosts_to_probe(&self) -> Result<Vec<String>, Refused> {
+        self.hosts(Some(Probe::Reachable))
     }
 
     /// Hosts to dial in order, see [`resolve`]; probes the gateway first where it counts.
@@ -149,7 +150,8 @@ pub fn authority(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{}]:{port}", bare(host)) } else { format!("{host}:{port}") }
 }
 
-/// Addresses of a host: itself, both of `localhost` without asking anybody, or what the system resolves. Blocks on a name.
+/// Addresses of a host: itself, both of `localhost` without asking anybody, or what the system resolves. Blocks on a
+/// name.
 pub fn addresses(host: &str) -> io::Result<Vec<IpAddr>> {
     match known_addresses(host) {
         Some(known) => Ok(known),

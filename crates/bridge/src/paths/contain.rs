@@ -64,16 +64,17 @@ pub fn contains(host: &Host, folder: &str, path: &str, ignore_case: bool) -> boo
     }
 }
 
-/// The folder itself and those above it, nearest first, without file-system roots; empty where it is not absolute.
-pub fn folders_above(host: &Host, folder: &str) -> Vec<String> {
-    let mut folders = Vec::new();
+/// The folder itself and those above it, nearest first, without file-system roots; none where it is not absolute. Made
+/// one by one, since a path that comes over a wire may be of any depth.
+pub fn folders_above<'a>(host: &'a Host, folder: &str) -> impl Iterator<Item = String> + use<'a> {
     let mut next = Resolved::new(host, folder);
-    while let Some(mut folder) = next.filter(|folder| !folder.is_root(host)) {
-        folders.push(folder.text(host));
+    std::iter::from_fn(move || {
+        let mut folder = next.take().filter(|folder| !folder.is_root(host))?;
+        let text = folder.text(host);
         folder.parts.pop();
         next = Some(folder);
-    }
-    folders
+        Some(text)
+    })
 }
 
 /// Whether a path of WSL lies on a drive of Windows, by the place where those are mounted.
@@ -190,10 +191,11 @@ mod tests {
 
     #[test]
     fn folders_above_end_before_the_root() {
-        assert_eq!(folders_above(&linux(), "/a/./b/"), ["/a/b", "/a"]);
-        assert!(folders_above(&linux(), "/").is_empty() && folders_above(&linux(), "a/b").is_empty());
+        let above = |host: &Host, folder| folders_above(host, folder).collect::<Vec<_>>();
+        assert_eq!(above(&linux(), "/a/./b/"), ["/a/b", "/a"]);
+        assert!(above(&linux(), "/").is_empty() && above(&linux(), "a/b").is_empty());
         let windows = Host { os: Os::Windows, wsl: None };
-        assert_eq!(folders_above(&windows, r"c:\a\b"), [r"C:\a\b", r"C:\a"]);
+        assert_eq!(above(&windows, r"c:\a\b"), [r"C:\a\b", r"C:\a"]);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use super::snapshot::Snapshot;
 /// Method of the only request that pi sends.
 pub const INITIALIZE: &str = "initialize";
 
-/// Method of the only notification that pi sends: the user has submitted a prompt. It has no parameters. An extension of
-/// ours, sent to editors that ask for it with `capabilities.promptSubmitted` in their answer to `initialize`.
+/// Method of the only notification that pi sends: the user has submitted a prompt. It has no parameters. An extension
+/// of ours, sent to editors that ask for it with `capabilities.promptSubmitted` in their answer to `initialize`.
 pub const PROMPT_SUBMITTED: &str = "prompt_submitted";
 
 /// A valid message of an editor.

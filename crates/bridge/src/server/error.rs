@@ -35,6 +35,14 @@ pub enum ServerError {
         #[source]
         source: io::Error,
     },
+    /// A lock file of this size is read by nobody.
+    #[error("the lock file would have {bytes} bytes, more than {limit}: name fewer workspace folders")]
+    TooLarge {
+        /// Its size.
+        bytes: u64,
+        /// What readers take.
+        limit: u64,
+    },
     /// The server is closed.
     #[error("the server is closed")]
     Closed,
@@ -46,6 +54,7 @@ impl ServerError {
         match self {
             Self::NoHome => "PIX_NO_HOME",
             Self::Listen(_) => "PIX_LISTEN",
+            Self::TooLarge { .. } => "PIX_TOO_LARGE",
             Self::Random(_) => "PIX_RANDOM",
             Self::Folder { .. } => "PIX_LOCK_FOLDER",
             Self::Write { .. } => "PIX_LOCK_WRITE",

@@ -10,9 +10,9 @@ use tokio::time::{Instant, interval_at, sleep};
 
 use super::ServerError;
 use crate::blocking::blocking;
-use crate::env::{Clock, millis};
+use crate::env::{Clock, Patience, millis};
 use crate::protocol::PROTOCOL_VERSION;
-use crate::protocol::lock_file::OwnLock;
+use crate::protocol::lock_file::{MAX_BYTES, OwnLock};
 use crate::trusted::{Distrust, Modes, TrustedDir};
 use crate::watch::FolderWatch;
 
@@ -33,6 +33,7 @@ pub(super) struct NewLock {
     pub(super) host_id: Option<String>,
     pub(super) heartbeat: Duration,
     pub(super) clock: Clock,
+    pub(super) patience: Patience,
 }
 
 /// What a refresh changes besides the time.
@@ -75,8 +76,9 @@ impl LockWriter {
         };
         let gone = Arc::new(Mutex::new(false));
         let path = new.folder.join(lock.file_name());
-        let NewLock { folder, is_own_folder, clock, .. } = new;
-        let file = OwnFile { path, folder, is_own_folder, lock, clock, gone: Arc::clone(&gone) };
+        let NewLock { folder, is_own_folder, clock, patience, .. } = new;
+        let file = OwnFile { path, folder, is_own_folder, lock, clock, patience, gone: Arc::clone(&gone) };
+        file.check_size()?;
         file.write().await?;
         let (orders, inbox) = mpsc::unbounded_channel();
         let path = file.path.clone();
@@ -114,7 +116,7 @@ impl LockWriter {
 /// Ends with the removal of the file, at the latest when the handle is dropped.
 async fn keep_fresh(mut file: OwnFile, mut orders: mpsc::UnboundedReceiver<Order>, heartbeat: Duration) {
     let mut beat = interval_at(Instant::now() + heartbeat, heartbeat);
-    let watch = FolderWatch::new();
+    let watch = FolderWatch::new(file.patience.clone());
     loop {
         if watch.arm(vec![file.folder.clone()]).await && file.is_missing().await {
             // The next change, beat or poll tries again.
@@ -137,9 +139,8 @@ async fn keep_fresh(mut file: OwnFile, mut orders: mpsc::UnboundedReceiver<Order
         };
         match order {
             Some(Order::Refresh(change, reply)) => {
-                file.apply(change);
                 // A caller that does not wait does not need the outcome.
-                let _ = reply.send(file.write().await);
+                let _ = reply.send(file.change(change).await);
             }
             Some(Order::Remove(reply)) => {
                 file.remove().await;
@@ -160,16 +161,30 @@ struct OwnFile {
     path: PathBuf,
     lock: OwnLock,
     clock: Clock,
+    patience: Patience,
     /// Set once the file was removed for good; held while it is written.
     gone: Arc<Mutex<bool>>,
 }
 
 impl OwnFile {
-    fn apply(&mut self, change: Change) {
+    async fn change(&mut self, change: Change) -> Result<(), ServerError> {
         match change {
-            Change::WorkspaceFolders(folders) => self.lock.workspace_folders = folders,
+            Change::WorkspaceFolders(folders) => {
+                let before = std::mem::replace(&mut self.lock.workspace_folders, folders);
+                if let Err(too_large) = self.check_size() {
+                    self.lock.workspace_folders = before;
+                    return Err(too_large);
+                }
+            }
             Change::Focused => self.lock.focused_at = Some(millis(self.clock.now())),
         }
+        self.write().await
+    }
+
+    /// No pi would read a larger one.
+    fn check_size(&self) -> Result<(), ServerError> {
+        let bytes = self.lock.to_text().len() as u64;
+        if bytes > MAX_BYTES { Err(ServerError::TooLarge { bytes, limit: MAX_BYTES }) } else { Ok(()) }
     }
 
     async fn write(&self) -> Result<(), ServerError> {
@@ -229,8 +244,8 @@ fn persist(mut temporary: tempfile::NamedTempFile, path: &Path) -> io::Result<()
     }
 }
 
-/// Makes the folder, private, and checks that nobody else can write it. The mode of a folder that somebody else named is
-/// not ours to change.
+/// Makes the folder, private, and checks that nobody else can write it. The mode of a folder that somebody else named
+/// is not ours to change.
 fn prepare_folder(folder: &Path, is_own: bool) -> Result<(), ServerError> {
     let refused = |source: Distrust| ServerError::Folder { folder: folder.to_owned(), source };
     make_private(folder, is_own).map_err(|error| refused(Distrust::Io(error)))?;

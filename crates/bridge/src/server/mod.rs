@@ -116,6 +116,7 @@ impl Server {
             host_id: env.host_id.clone(),
             heartbeat: options.heartbeat,
             clock: env.clock,
+            patience: env.patience.clone(),
         })
         .await?;
         let inner = Arc::new(Inner {
@@ -152,10 +153,10 @@ impl Server {
 
     /// Puts a selection in the input box of exactly one client. Returns it; `None` when no client is connected.
     ///
-    /// It is the client in the terminal of this id. Else one of the same workspace: of the clients whose folder contains
-    /// the file the nearest; else of those whose folder lies in, or contains, the workspace folder of the file (the
-    /// snapshot's, else the longest open one that contains the file) the one used last. Else the one used last of all.
-    /// A client is used when it is chosen, joins, or tells of a prompt; among equals, the one used last counts.
+    /// It is the client in the terminal of this id. Else one of the same workspace: of the clients whose folder
+    /// contains the file the nearest; else of those whose folder lies in, or contains, the workspace folder of the file
+    /// (the snapshot's, else the longest open one that contains the file) the one used last. Else the one used last of
+    /// all. A client is used when it is chosen, joins, or tells of a prompt; among equals, the one used last counts.
     pub fn mention(&self, snapshot: Snapshot, terminal_session_id: Option<&str>) -> Option<RoutedClient> {
         let routed = self.inner.roster.route(&Subject {
             terminal_session_id,

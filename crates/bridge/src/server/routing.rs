@@ -50,8 +50,8 @@ pub(super) struct Subject<'a> {
 
 /// The index of the client that a message is for; `None` when there is no client.
 ///
-/// `clients` come with the number of their last use. `open_folders` tell the workspace folder of a message that names none. A file-system root is nobody's workspace, as
-/// in discovery: it would claim every file.
+/// `clients` come with the number of their last use. `open_folders` tell the workspace folder of a message that names
+/// none. A file-system root is nobody's workspace, as in discovery: it would claim every file.
 pub(super) fn choose<'a>(
     host: &Host,
     open_folders: &[String],

@@ -158,6 +158,17 @@ async fn refreshes_keep_the_endpoint_and_are_drained_before_the_end() {
 }
 
 #[tokio::test]
+async fn folders_that_would_make_the_file_unreadable_are_refused() {
+    let editor = Editor::start().await;
+    let before = editor.lock()["workspaceFolders"].clone();
+    let many = vec!["/a/long/name/of/a/folder".repeat(10); 5000];
+    let refused = editor.server.set_workspace_folders(many).await.unwrap_err();
+    assert_eq!(refused.code(), "PIX_TOO_LARGE");
+    editor.server.focus().await.unwrap();
+    assert_eq!(editor.lock()["workspaceFolders"], before);
+}
+
+#[tokio::test]
 async fn a_lock_file_that_somebody_removes_comes_back() {
     let editor = Editor::start().await;
     let token = editor.lock()["authToken"].clone();
