@@ -2,20 +2,11 @@ import { getEventListeners } from 'node:events'
 import { dirname } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { connect, connectBest } from '../../index.js'
-import {
-  CWD,
-  candidateAt,
-  closedAfterwards,
-  closedPort,
-  expectNoToken,
-  FakeEditor,
-  folder,
-  Listener,
-  quiet,
-  rejection,
-  until,
-  writeLock,
-} from './support.ts'
+import { closedAfterwards } from './bridge.ts'
+import { FakeEditor } from './fake-editor.ts'
+import { candidateAt, closedPort, expectNoToken, writeLock } from './lock-files.ts'
+import { Listener } from './sockets.ts'
+import { CWD, folder, quiet, rejection, until } from './support.ts'
 
 describe('connectBest', () => {
   test('gives null where no editor has the folder open, and dials nobody', async () => {

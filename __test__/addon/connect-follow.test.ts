@@ -1,25 +1,10 @@
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Connection, connectBest } from '../../index.js'
-import {
-  CWD,
-  candidateAt,
-  closedAfterwards,
-  closedPort,
-  expectNoToken,
-  FakeEditor,
-  folder,
-  Heard,
-  ideServer,
-  quiet,
-  rejection,
-  removeBusy,
-  selectionChanged,
-  sleep,
-  snapshot,
-  until,
-  writeLock,
-} from './support.ts'
+import { closedAfterwards, Heard, ideServer } from './bridge.ts'
+import { FakeEditor, selectionChanged, snapshot } from './fake-editor.ts'
+import { candidateAt, closedPort, expectNoToken, writeLock } from './lock-files.ts'
+import { CWD, folder, quiet, rejection, removeBusy, sleep, until } from './support.ts'
 
 describe('keepAlive', () => {
   async function follow(lockDir: string) {

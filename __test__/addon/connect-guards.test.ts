@@ -5,23 +5,11 @@ import { dirname } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Candidate, ConnectOptions } from '../../index.d.ts'
 import { connect, connectBest } from '../../index.js'
-import {
-  CWD,
-  candidateAt,
-  closedAfterwards,
-  environment,
-  expectNoToken,
-  FakeEditor,
-  ideServer,
-  Listener,
-  lock,
-  look,
-  quiet,
-  rejection,
-  requestHead,
-  TOKEN,
-  until,
-} from './support.ts'
+import { closedAfterwards, ideServer } from './bridge.ts'
+import { FakeEditor } from './fake-editor.ts'
+import { candidateAt, expectNoToken, lock, look, TOKEN } from './lock-files.ts'
+import { Listener, requestHead } from './sockets.ts'
+import { CWD, environment, quiet, rejection, until } from './support.ts'
 
 /** An address of this machine that is not loopback. */
 const OUTSIDE = Object.values(networkInterfaces())

@@ -3,29 +3,12 @@ import { dirname } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { ConnectOptions } from '../../index.d.ts'
 import { Connection, connect } from '../../index.js'
-import {
-  CWD,
-  candidateAt,
-  candidateOf,
-  closedAfterwards,
-  closedPort,
-  expectNoToken,
-  FakeEditor,
-  Heard,
-  ideServer,
-  initialized,
-  Listener,
-  notification,
-  rejection,
-  requestHead,
-  run,
-  selectionChanged,
-  snapshot,
-  TOKEN,
-  until,
-  upgrade,
-  writeLock,
-} from './support.ts'
+import { closedAfterwards, Heard, ideServer } from './bridge.ts'
+import { FakeEditor, initialized, notification, selectionChanged, snapshot } from './fake-editor.ts'
+import { candidateAt, candidateOf, closedPort, expectNoToken, TOKEN, writeLock } from './lock-files.ts'
+import { run } from './processes.ts'
+import { Listener, requestHead, upgrade } from './sockets.ts'
+import { CWD, rejection, until } from './support.ts'
 
 /** Connects to a TCP server that behaves in its own way, and returns what the promise rejects with. */
 async function refusal(onSocket: (socket: Socket) => void, options: ConnectOptions = {}) {

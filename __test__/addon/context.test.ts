@@ -3,22 +3,11 @@ import { dirname, join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Connection, IdeServer, PreparedContext, SnapshotInput } from '../../index.d.ts'
 import { connect, connectBest, loadConfig } from '../../index.js'
-import {
-  CWD,
-  candidateOf,
-  closedAfterwards,
-  FakeEditor,
-  folder,
-  ideServer,
-  ownHome,
-  quiet,
-  rejection,
-  run,
-  selectionChanged,
-  snapshot,
-  until,
-  writeFileOf,
-} from './support.ts'
+import { closedAfterwards, ideServer } from './bridge.ts'
+import { FakeEditor, selectionChanged, snapshot } from './fake-editor.ts'
+import { candidateOf } from './lock-files.ts'
+import { run } from './processes.ts'
+import { CWD, folder, ownHome, quiet, rejection, until, writeFileOf } from './support.ts'
 
 const SECRET = 'const apiKey = "hunter2"\n'
 const file = (name: string) => `${CWD}/${name}`

@@ -13,23 +13,18 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { connect, discover } from '../../index.js'
 import {
-  CWD,
   closedPort,
   deadPid,
   expectNoToken,
-  folder,
-  isRoot,
   lock,
   names,
   OTHER_MACHINE,
   only,
-  openToAll,
-  rejection,
-  run,
   TOKEN,
-  writeFileOf,
   writeLock,
-} from './support.ts'
+} from './lock-files.ts'
+import { run } from './processes.ts'
+import { CWD, folder, isRoot, openToAll, rejection, writeFileOf } from './support.ts'
 
 describe('bad files', () => {
   /** Makes one bad entry at the path; the verdict that it gets and a word of the reason. */

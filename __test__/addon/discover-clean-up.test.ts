@@ -5,24 +5,18 @@ import { describe, expect, test } from 'vitest'
 import type { DiscoverOptions } from '../../index.d.ts'
 import { connect, connectBest, discover } from '../../index.js'
 import {
-  age,
-  CWD,
   closedPort,
   deadPid,
-  environment,
-  folder,
   HOUR_MS,
-  Listener,
   lock,
   look,
   names,
   OTHER_MACHINE,
   only,
-  openToAll,
-  rejection,
-  writeFileOf,
   writeLock,
-} from './support.ts'
+} from './lock-files.ts'
+import { Listener } from './sockets.ts'
+import { age, CWD, environment, folder, openToAll, rejection, writeFileOf } from './support.ts'
 
 const MACHINE_ID = ['/etc/machine-id', '/var/lib/dbus/machine-id'].find((file) => existsSync(file))
 

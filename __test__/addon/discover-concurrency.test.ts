@@ -2,18 +2,9 @@ import { getEventListeners } from 'node:events'
 import { existsSync, readdirSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { discover } from '../../index.js'
-import {
-  CWD,
-  closedPort,
-  deadPid,
-  folder,
-  Listener,
-  look,
-  names,
-  rejection,
-  sleep,
-  writeLock,
-} from './support.ts'
+import { closedPort, deadPid, look, names, writeLock } from './lock-files.ts'
+import { Listener } from './sockets.ts'
+import { CWD, folder, rejection, sleep } from './support.ts'
 
 describe('many, and at once', () => {
   test('1,000 lock files: all are found, the right one first, the dead ones go', async () => {

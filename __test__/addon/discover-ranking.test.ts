@@ -5,20 +5,15 @@ import type { DiscoverOptions } from '../../index.d.ts'
 import { connectBest, discover } from '../../index.js'
 import {
   ANSWERED_PORT,
-  age,
-  CWD,
   candidateOf,
   expectNoToken,
-  folder,
   HOUR_MS,
   lock,
   names,
   only,
-  ownHome,
-  rejection,
-  writeFileOf,
   writeLock,
-} from './support.ts'
+} from './lock-files.ts'
+import { age, CWD, folder, ownHome, rejection, writeFileOf } from './support.ts'
 
 describe('candidates', () => {
   test('a folder that is not there or is empty has none', async () => {

@@ -3,27 +3,11 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Connection, EditorEvent } from '../../index.d.ts'
 import { connectBest } from '../../index.js'
-import {
-  block,
-  CWD,
-  cleared,
-  closedAfterwards,
-  FakeEditor,
-  folder,
-  Heard,
-  ideServer,
-  lines,
-  mentioned,
-  notification,
-  Process,
-  quiet,
-  run,
-  selectionChanged,
-  sleep,
-  snapshot,
-  until,
-  writeFileOf,
-} from './support.ts'
+import { closedAfterwards, Heard, ideServer } from './bridge.ts'
+import { cleared, FakeEditor, mentioned, notification, selectionChanged, snapshot } from './fake-editor.ts'
+
+import { lines, Process, run } from './processes.ts'
+import { block, CWD, folder, quiet, sleep, until, writeFileOf } from './support.ts'
 
 const file = (n: number | string) => `${CWD}/${n}.ts`
 

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest'
 import type { SnapshotInput } from '../../index.d.ts'
 import * as addon from '../../index.js'
 import { formatContext, formatMention, truncateToWidth } from '../../index.js'
-import { CWD, snapshot, thrown } from './support.ts'
+import { snapshot } from './fake-editor.ts'
+import { CWD, thrown } from './support.ts'
 
 interface Case<Input, Expect> {
   name: string

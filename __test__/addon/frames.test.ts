@@ -2,33 +2,20 @@ import type { Socket } from 'node:net'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Connection } from '../../index.d.ts'
 import { connect } from '../../index.js'
+import { closedAfterwards, Heard } from './bridge.ts'
 import {
-  BINARY,
-  CLOSE,
-  CWD,
-  candidateOf,
   cleared,
-  closedAfterwards,
-  FrameReader,
-  folder,
-  frame,
-  Heard,
   initialized,
-  Listener,
   mentioned,
   notification,
-  PING,
-  PONG,
-  Process,
-  quiet,
   request,
   selectionChanged,
   snapshot,
-  TEXT,
-  until,
-  upgrade,
-  writeLock,
-} from './support.ts'
+} from './fake-editor.ts'
+import { candidateOf, writeLock } from './lock-files.ts'
+import { Process } from './processes.ts'
+import { BINARY, CLOSE, FrameReader, frame, Listener, PING, PONG, TEXT, upgrade } from './sockets.ts'
+import { CWD, folder, quiet, until } from './support.ts'
 
 const MIB = 1024 * 1024
 

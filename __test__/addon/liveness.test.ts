@@ -4,31 +4,22 @@ import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Candidate, DiscoverOptions } from '../../index.d.ts'
 import { connect, connectBest, diagnose, discover, IdeServer } from '../../index.js'
+import { closedAfterwards, follow, Heard, ideServer } from './bridge.ts'
+import { FakeEditor, snapshot } from './fake-editor.ts'
+import { closedPort, deadPid, HOUR_MS, lock, TOKEN, writeLock } from './lock-files.ts'
+import { Process } from './processes.ts'
+import { Listener } from './sockets.ts'
 import {
   ADDON,
   age,
   CWD,
-  closedAfterwards,
-  closedPort,
-  deadPid,
   environment,
-  FakeEditor,
   folder,
-  follow,
-  Heard,
-  HOUR_MS,
-  ideServer,
-  Listener,
-  lock,
   ownHome,
-  Process,
   rejection,
   sleep,
-  snapshot,
-  TOKEN,
   until,
   writeFileOf,
-  writeLock,
 } from './support.ts'
 
 const lockDirOf = (home: string) => join(home, '.pi/pi-x-ide/lock')

@@ -3,21 +3,11 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Connection } from '../../index.d.ts'
 import { connectBest, discover } from '../../index.js'
-import {
-  CWD,
-  candidateOf,
-  closedAfterwards,
-  FakeEditor,
-  folder,
-  Heard,
-  ideServer,
-  lines,
-  Process,
-  run,
-  snapshot,
-  until,
-  writeLock,
-} from './support.ts'
+import { closedAfterwards, Heard, ideServer } from './bridge.ts'
+import { FakeEditor, snapshot } from './fake-editor.ts'
+import { candidateOf, writeLock } from './lock-files.ts'
+import { lines, Process, run } from './processes.ts'
+import { CWD, folder, until } from './support.ts'
 
 /** Counts the turns of the event loop until a promise is settled. */
 async function turnsDuring(promise: Promise<unknown>): Promise<number> {

@@ -5,35 +5,12 @@ import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Candidate, Connection } from '../../index.d.ts'
 import { connectBest } from '../../index.js'
-import {
-  CLOSE,
-  CWD,
-  candidateOf,
-  configure,
-  environment,
-  FakeEditor,
-  FrameReader,
-  folder,
-  follow,
-  frame,
-  Heard,
-  ideServer,
-  initialized,
-  Listener,
-  notification,
-  ownHome,
-  PING,
-  Process,
-  quiet,
-  rejection,
-  selectionChanged,
-  sleep,
-  snapshot,
-  TEXT,
-  until,
-  upgrade,
-  writeLock,
-} from './support.ts'
+import { follow, Heard, ideServer } from './bridge.ts'
+import { FakeEditor, initialized, notification, selectionChanged, snapshot } from './fake-editor.ts'
+import { candidateOf, writeLock } from './lock-files.ts'
+import { Process } from './processes.ts'
+import { CLOSE, FrameReader, frame, Listener, PING, TEXT, upgrade } from './sockets.ts'
+import { CWD, configure, environment, folder, ownHome, quiet, rejection, sleep, until } from './support.ts'
 
 const file = (name: string) => `${CWD}/${name}`
 

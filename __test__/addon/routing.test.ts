@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { DiagnosticFix, IdeServerOptions, RouteOptions, SnapshotInput } from '../../index.d.ts'
 import type { IdeServer } from '../../index.js'
-import { Client, ideServer, notification, quiet, request, snapshot, thrown, until } from './support.ts'
+import { ideServer } from './bridge.ts'
+import { Client } from './fake-client.ts'
+import { notification, request, snapshot } from './fake-editor.ts'
+import { quiet, thrown, until } from './support.ts'
 
 /** What the client under test is told apart by: its folder and its terminal. */
 interface Who {

@@ -16,25 +16,22 @@ import { connect as dial } from 'node:net'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { connect, connectBest, diagnose, discover, IdeServer, loadConfig } from '../../index.js'
+import { follow, ideServer } from './bridge.ts'
+import { FakeEditor } from './fake-editor.ts'
+import { candidateOf, expectNoToken, writeLock } from './lock-files.ts'
+import { Process } from './processes.ts'
+import { Listener } from './sockets.ts'
 import {
   CWD,
-  candidateOf,
   configure,
   environment,
-  expectNoToken,
-  FakeEditor,
   folder,
-  follow,
-  ideServer,
   isRoot,
-  Listener,
   ownHome,
-  Process,
   quiet,
   rejection,
   until,
   writeFileOf,
-  writeLock,
 } from './support.ts'
 
 const tokenOf = (server: IdeServer): string => JSON.parse(readFileSync(server.lockFile, 'utf8')).authToken

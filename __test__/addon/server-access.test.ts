@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { connect as dial } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { ideServer, join_, tokenOf, until, upgradeStatus } from './support.ts'
+import { ideServer, tokenOf } from './bridge.ts'
+import { join_, upgradeStatus } from './fake-client.ts'
+import { until } from './support.ts'
 
 describe('who is let in', () => {
   test('only with the token, and only once', async () => {

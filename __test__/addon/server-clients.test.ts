@@ -2,7 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { DiagnosticFix, SnapshotInput } from '../../index.d.ts'
-import { Client, CWD, folder, ideServer, join_, Process, sleep, snapshot, tokenOf, until } from './support.ts'
+import { ideServer, tokenOf } from './bridge.ts'
+import { Client, join_ } from './fake-client.ts'
+import { snapshot } from './fake-editor.ts'
+import { Process } from './processes.ts'
+import { CWD, folder, sleep, until } from './support.ts'
 
 const file = (name: string) => `${CWD}/${name}`
 const files = (messages: SnapshotInput[]) => messages.map(({ filePath }) => filePath)

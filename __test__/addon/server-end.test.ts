@@ -3,22 +3,12 @@ import { connect as dial } from 'node:net'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { connectBest, discover } from '../../index.js'
-import {
-  Client,
-  CWD,
-  closedAfterwards,
-  expectNoToken,
-  folder,
-  Heard,
-  ideServer,
-  join_,
-  Process,
-  quiet,
-  run,
-  sleep,
-  snapshot,
-  until,
-} from './support.ts'
+import { closedAfterwards, Heard, ideServer } from './bridge.ts'
+import { Client, join_ } from './fake-client.ts'
+import { snapshot } from './fake-editor.ts'
+import { expectNoToken } from './lock-files.ts'
+import { Process, run } from './processes.ts'
+import { CWD, folder, quiet, sleep, until } from './support.ts'
 
 const file = (name: string) => `${CWD}/${name}`
 

@@ -14,21 +14,9 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { IdeServerOptions } from '../../index.d.ts'
 import { connectBest, discover, IdeServer } from '../../index.js'
-import {
-  CWD,
-  closedAfterwards,
-  folder,
-  ideServer,
-  isRoot,
-  ownHome,
-  quiet,
-  rejection,
-  removeBusy,
-  run,
-  sleep,
-  tokenOf,
-  until,
-} from './support.ts'
+import { closedAfterwards, ideServer, tokenOf } from './bridge.ts'
+import { run } from './processes.ts'
+import { CWD, folder, isRoot, ownHome, quiet, rejection, removeBusy, sleep, until } from './support.ts'
 
 const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)
 const content = (server: IdeServer) => JSON.parse(readFileSync(server.lockFile, 'utf8'))

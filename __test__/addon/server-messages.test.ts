@@ -1,20 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { DiagnosticFix, SnapshotInput } from '../../index.d.ts'
-import {
-  Client,
-  CWD,
-  frame,
-  ideServer,
-  join_,
-  notification,
-  quiet,
-  request,
-  snapshot,
-  TEXT,
-  thrown,
-  tokenOf,
-  until,
-} from './support.ts'
+import { ideServer, tokenOf } from './bridge.ts'
+import { Client, join_ } from './fake-client.ts'
+import { notification, request, snapshot } from './fake-editor.ts'
+import { frame, TEXT } from './sockets.ts'
+import { CWD, quiet, thrown, until } from './support.ts'
 
 const file = (name: string) => `${CWD}/${name}`
 

@@ -3,33 +3,12 @@ import type { Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { connect, connectBest, diagnose, discover, loadConfig } from '../../index.js'
-import {
-  CLOSE,
-  CWD,
-  candidateOf,
-  closedPort,
-  environment,
-  expectNoToken,
-  FakeEditor,
-  folder,
-  follow,
-  frame,
-  Heard,
-  ideServer,
-  initialized,
-  Listener,
-  lock,
-  ownHome,
-  Process,
-  rejection,
-  requestHead,
-  TEXT,
-  TOKEN,
-  until,
-  upgrade,
-  writeFileOf,
-  writeLock,
-} from './support.ts'
+import { follow, Heard, ideServer } from './bridge.ts'
+import { FakeEditor, initialized } from './fake-editor.ts'
+import { candidateOf, closedPort, expectNoToken, lock, TOKEN, writeLock } from './lock-files.ts'
+import { Process } from './processes.ts'
+import { CLOSE, frame, Listener, requestHead, TEXT, upgrade } from './sockets.ts'
+import { CWD, environment, folder, ownHome, rejection, until, writeFileOf } from './support.ts'
 
 describe('the token', () => {
   /** Answers of an editor that go wrong, some of which give back what the request held. */

@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { ideServer, ownHome, Process } from './support.ts'
+import { ideServer } from './bridge.ts'
+import { Process } from './processes.ts'
+import { ownHome } from './support.ts'
 
 /** Runs a command in a user namespace where this limit of inotify is used up. */
 const exhausted = (limit: string): string[] => [

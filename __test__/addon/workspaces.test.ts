@@ -3,21 +3,10 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Candidate, DiagnosticFix } from '../../index.d.ts'
 import { connect, connectBest, diagnose, discover } from '../../index.js'
-import {
-  closedAfterwards,
-  configure,
-  environment,
-  FakeEditor,
-  folder,
-  Heard,
-  ideServer,
-  mentioned,
-  notification,
-  ownHome,
-  selectionChanged,
-  until,
-  writeLock,
-} from './support.ts'
+import { closedAfterwards, Heard, ideServer } from './bridge.ts'
+import { FakeEditor, mentioned, notification, selectionChanged } from './fake-editor.ts'
+import { writeLock } from './lock-files.ts'
+import { configure, environment, folder, ownHome, until } from './support.ts'
 
 /** How the only editor, with these folders open, relates to pi's folder. */
 async function matched(workspaceFolders: string[], cwd: string): Promise<Candidate> {
