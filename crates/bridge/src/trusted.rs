@@ -95,7 +95,11 @@ impl TrustedDir {
 
     fn is_same(&self, name: &str, read: &TrustedText) -> io::Result<bool> {
         match self.open(name) {
-            Ok((_, id, modified)) => Ok(id == read.id && modified == read.modified),
+            Ok((file, id, modified)) => {
+                // A new file may get the number of the old one within one tick of the clock.
+                let is_same_text = || read_text(file, read.text.len() as u64).is_ok_and(|text| text == read.text);
+                Ok(id == read.id && modified == read.modified && is_same_text())
+            }
             Err(Distrust::Io(error)) => Err(error),
             Err(_) => Ok(false),
         }
@@ -120,7 +124,8 @@ pub(crate) fn read_own(path: &Path, cap: u64) -> Result<String, Distrust> {
     read_text(file, cap)
 }
 
-fn open_regular(path: &Path) -> Result<File, Distrust> {
+/// Opens a file, which may be reached by a link, but no pipe or device. Does not wait.
+pub(crate) fn open_regular(path: &Path) -> Result<File, Distrust> {
     let file = platform::open_without_waiting(path)?;
     if !file.metadata()?.is_file() {
         return Err(Distrust::WrongType { expected: "file" });
@@ -143,6 +148,7 @@ mod platform {
     use std::fs::File;
     use std::os::fd::OwnedFd;
     use std::path::Path;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::SystemTime;
 
     use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
@@ -168,7 +174,9 @@ mod platform {
         /// Takes the file aside before it is looked at again, since a writer may replace it between a look and a
         /// removal; another one is put back, unless there is a newer one by then.
         pub(super) fn remove_same(&self, name: &str, read: &TrustedText) -> std::io::Result<bool> {
-            let aside = format!(".{name}.{}.gone", std::process::id());
+            // Two may be at it in one process.
+            static TAKEN: AtomicU64 = AtomicU64::new(0);
+            let aside = format!(".{name}.{}.{}.gone", std::process::id(), TAKEN.fetch_add(1, Ordering::Relaxed));
             match fs::renameat(&self.fd, name, &self.fd, &aside) {
                 Ok(()) => {}
                 Err(Errno::NOENT) => return Ok(false),
@@ -368,19 +376,22 @@ mod tests {
     fn a_file_that_replaces_a_dead_one_is_never_lost() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.lock");
-        let trusted = TrustedDir::open_dir(dir.path(), Modes::Checked).unwrap();
         let (path, at) = (dir.path().to_owned(), file.clone());
         let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-        let stopped = std::sync::Arc::clone(&stop);
-        let cleaner = std::thread::spawn(move || {
-            while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
-                if let Ok(read) = trusted.read("a.lock", 100)
-                    && read.text == "dead"
-                {
-                    let _ = trusted.remove_if_unchanged("a.lock", &read);
+        let clean = || {
+            let trusted = TrustedDir::open_dir(dir.path(), Modes::Checked).unwrap();
+            let stop = std::sync::Arc::clone(&stop);
+            std::thread::spawn(move || {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    if let Ok(read) = trusted.read("a.lock", 100)
+                        && read.text == "dead"
+                    {
+                        let _ = trusted.remove_if_unchanged("a.lock", &read);
+                    }
                 }
-            }
-        });
+            })
+        };
+        let cleaners = [clean(), clean()];
         for round in 0..3000 {
             for text in ["dead", "live"] {
                 fs::write(path.join("new"), text).unwrap();
@@ -397,7 +408,7 @@ mod tests {
             assert!(is_there, "round {round}");
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        cleaner.join().unwrap();
+        cleaners.into_iter().for_each(|cleaner| cleaner.join().unwrap());
         assert_eq!(fs::read_dir(&path).unwrap().count(), 1, "nothing is left aside");
     }
 }
