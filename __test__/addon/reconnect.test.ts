@@ -328,9 +328,15 @@ test.skipIf(process.platform !== 'linux')(
     const candidate = await candidateOf(lockFile)
     await until('the probe to be gone', () => server.established === 0)
     const connection = await follow(dirname(lockFile))
-    let most = 0
+    let most = 1
     const timer = setInterval(() => {
-      most = Math.max(most, server.established)
+      if (server.established <= most) return
+      // A loop that was held up hears of new sockets before it hears of the end of old ones.
+      setImmediate(() =>
+        setImmediate(() => {
+          most = Math.max(most, server.established)
+        }),
+      )
     }, 1)
     for (let round = 0; round < 20; round++) {
       for (let press = 0; press < 3; press++) {
