@@ -110,7 +110,7 @@ export type AttachState = 'idle' | 'pending' | 'sent'
 
 /** One editor, with how well it fits a folder and whether it can be used. Carries no token. */
 export interface Candidate {
-  /** Names the candidate: path of its lock file. */
+  /** Names the candidate: path of its lock file, or of its database. */
   id: string
   /** How it is reached. */
   transport: Transport
@@ -537,6 +537,15 @@ export interface RangeInput {
   selection: Selection
 }
 
+/**
+ * What Zed shows now; null where it does not run, has no workspace that contains `cwd`, or has no file open there.
+ *
+ * Reads once, from one state of the database, and leaves nothing beside it. Rejects with `PIX_ZED_MISSING`,
+ * `PIX_ZED_DENIED`, `PIX_ZED_DAMAGED`, `PIX_ZED_SCHEMA` (a form of the tables that is not known), `PIX_ZED_BUSY`,
+ * `PIX_ZED_SLOW`, `PIX_ZED_UNREADABLE` or `PIX_INVALID_ARGUMENT`.
+ */
+export declare function readZed(options?: ZedOptions | undefined | null): Promise<EditorSnapshot | null>
+
 /** Another place that belongs to a diagnostic. */
 export interface RelatedInformation {
   /** File of that place. */
@@ -623,7 +632,7 @@ export interface SnapshotRange {
 export type StatusDisplay = 'widget' | 'statusline'
 
 /** How an editor is reached. */
-export type Transport = 'ws'
+export type Transport = 'ws' | 'zed'
 
 /**
  * The line as it may be printed in `width` terminal cells: control and bidi characters escaped, cut with `…` at a
@@ -650,6 +659,15 @@ export interface WatchedFolder {
 /** How a lock folder is watched: by the system's events, or by a look every two seconds. */
 export type WatchKind = 'events' | 'polling'
 
+/**
+ * A connection to Zed alone. It speaks when something changes: woken by the system's file events, else every 1000 ms
+ * (`PI_X_IDE_ZED_POLL_INTERVAL_MS`, 100 to 2000), when an unchanged database costs a look at the time of its log.
+ * Ends with Zed, or when the database cannot be read any more.
+ *
+ * Rejects as `readZed` does, and with `PIX_ZED_NOT_RUNNING`.
+ */
+export declare function watchZed(options?: ZedOptions | undefined | null): Promise<Connection>
+
 /** What is known of WSL. */
 export interface WslFacts {
   /** Name of the distribution; empty when unknown. */
@@ -664,3 +682,20 @@ export interface WslFacts {
 
 /** How WSL reaches Windows: as the default gateway of its own network, or over loopback. */
 export type WslNetworking = 'nat' | 'mirrored'
+
+/** Which of Zed's databases is read, and for which folder. */
+export interface ZedOptions {
+  /** pi's folder (absolute): only workspaces that contain it count. Default: the process's. */
+  cwd?: string
+  /** Absolute path of the database. Default: `PI_X_IDE_ZED_DB`, else that of every channel where Zed keeps them. */
+  database?: string
+  /**
+   * Whether the process of Zed is looked for; otherwise a database counts that was written since this boot and within
+   * twelve hours. Default: true.
+   */
+  checkPid?: boolean
+  /** With the selected text; of `readZed` only. Default: false. */
+  text?: boolean
+  /** Ends the attempt early; the promise rejects with its reason. */
+  signal?: AbortSignal
+}

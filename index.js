@@ -23,6 +23,8 @@ exports.formatMention = native.formatMention
 exports.formatContext = native.formatContext
 exports.truncateToWidth = native.truncateToWidth
 exports.loadConfig = native.loadConfig
+exports.readZed = native.readZed
+exports.watchZed = native.watchZed
 exports.version = native.version
 
 // What a process leaves behind would look like a live editor, and native clean-up does not run at process.exit or after an

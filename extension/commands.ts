@@ -1,4 +1,5 @@
 /** The command `/ide`: everything of ours hangs under this one name. */
+import { userInfo } from 'node:os'
 import type { Diagnosis } from '../index.js'
 import { isStale, messageOf, tell } from './background.ts'
 import { type DoctorFacts, doctorLines, reportLines } from './doctor.ts'
@@ -125,10 +126,19 @@ async function choose(session: Session, say: Say, { ui, truncate }: Tools): Prom
   say([note ? `Connected to ${name}. Note: ${note}.` : `Connected to ${name}.`])
 }
 
+/** As a path, whose last part is the user's name: it may differ from that of the home folder. */
+function userName(): string[] {
+  try {
+    return [`/home/${userInfo().username}`]
+  } catch {
+    return []
+  }
+}
+
 /** For the doctor, who has to work where nothing else does: what fails is a fact, too. */
 async function examine(session: Session, env: Env): Promise<DoctorFacts> {
   // The addon knows more of them, but what is said of one that does not load names folders, too.
-  const homes = [env.HOME, env.USERPROFILE].filter((home) => home !== undefined)
+  const homes = [env.HOME, env.USERPROFILE, ...userName()].filter((home) => home !== undefined)
   const runtime = { node: process.version, platform: `${process.platform}-${process.arch}` }
   let diagnosis: Diagnosis | null = null
   let failure: string | null = null
@@ -139,7 +149,8 @@ async function examine(session: Session, env: Env): Promise<DoctorFacts> {
     if (isStale(error)) throw error
     failure = messageOf(error)
   }
+  const config = await session.config().catch(() => null)
   const { link, reason } = session.facts()
   const [connection, problem] = [link?.connection ?? null, link?.problem ?? null]
-  return { runtime, diagnosis, failure, connection, reason, problem, homes }
+  return { runtime, diagnosis, failure, connection, reason, problem, config, homes }
 }

@@ -1,5 +1,5 @@
 /** The texts of `/ide doctor` and `/ide report`: facts in, lines out. */
-import type { Candidate, Connection, Diagnosis } from '../index.js'
+import type { Candidate, Config, Connection, Diagnosis } from '../index.js'
 import { connectionState, hostsTried, nameOf } from './report.ts'
 
 export interface DoctorFacts {
@@ -12,6 +12,8 @@ export interface DoctorFacts {
   reason: string | null
   /** What went wrong with the link. */
   problem: string | null
+  /** What of the configuration could not be used, and whether it lets anything go along. */
+  config: { problems: readonly string[]; share: Config['share'] } | null
   /** Folders that a report must not name. */
   homes: readonly string[]
 }
@@ -29,8 +31,17 @@ export function doctorLines(facts: DoctorFacts): string[] {
   const above = [...head(facts), ...(diagnosis ? folders(diagnosis, connection) : [])]
   const below = [...log(connection), ...advice(facts)]
   const room = SCREEN - above.length - below.length - 2
-  const locks = diagnosis ? lockLines(diagnosis.candidates, connection, room) : []
-  return [...above, ...locks, ...below]
+  const isZed = ({ transport }: Candidate) => transport === 'zed'
+  const found = diagnosis?.candidates ?? []
+  const zed = zedLines(found.filter(isZed), connection)
+  const locks = diagnosis
+    ? lockLines(
+        found.filter((candidate) => !isZed(candidate)),
+        connection,
+        room - zed.length,
+      )
+    : []
+  return [...above, ...locks, ...zed, ...below]
 }
 
 /** The same, made to be pasted in public. */
@@ -94,6 +105,14 @@ function lockLines(candidates: readonly Candidate[], connection: Connection | nu
   return section('Locks', rows.length > 0 ? limited(rows, most, ', see /ide list') : ['none'])
 }
 
+function zedLines(candidates: readonly Candidate[], connection: Connection | null): string[] {
+  const rows = candidates.map(({ id, name, verdict, reason }) => {
+    const mark = id === connection?.candidate?.id ? '* ' : ''
+    return `${mark}${name} — ${verdict}${reason && `: ${reason}`} · ${id}`
+  })
+  return section('Zed', limited(rows, MOST_LOCKS))
+}
+
 function log(connection: Connection | null): string[] {
   const entries = connection?.log().slice(-MOST_LOG) ?? []
   return section(
@@ -102,12 +121,24 @@ function log(connection: Connection | null): string[] {
   )
 }
 
-function advice({ diagnosis, connection, reason, problem, failure }: DoctorFacts): string[] {
+function advice(facts: DoctorFacts): string[] {
+  const { diagnosis, connection, reason, problem, failure } = facts
+  const silent = configAdvice(facts)
+  if (silent) return section('What to do', [silent, ...(diagnosis?.advice ?? [])])
   if (diagnosis && diagnosis.advice.length > 0) return section('What to do', diagnosis.advice)
   if (connection?.state === 'connected' && failure === null) return ['Nothing to do.']
   if (reason ?? failure ?? connection?.message ?? problem)
     return section('What to do', ['See the reason above.'])
   return section('What to do', ['Nothing is known to be wrong; if it stays so, file a bug with /ide report.'])
+}
+
+/** A connection that shares nothing looks like one that works. */
+function configAdvice({ config }: DoctorFacts): string | null {
+  if (config && config.problems.length > 0)
+    return `Mend the configuration, what it forbids by mistake is not shared: ${config.problems.join('; ')}`
+  if (config?.share === 'off')
+    return '"share" is "off" in the configuration: nothing goes along with a prompt.'
+  return null
 }
 
 const section = (title: string, rows: readonly string[]): string[] =>

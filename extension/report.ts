@@ -73,6 +73,8 @@ function match(candidate: Candidate): string {
 const NAME_CELLS = 60
 const DESCRIPTION_CELLS = 240
 const CHECKS_CELLS = 150
+/** The best come first; thousands would push them off any screen. */
+const MOST_ROWS = 100
 
 /** `/ide list`: what is so, in one sentence, then a row per lock. */
 export function listReport(
@@ -81,7 +83,10 @@ export function listReport(
   now: number,
   truncate: Truncate,
 ): string[] {
-  return [headline(candidates), ...candidates.map((candidate) => listRow(candidate, current, now, truncate))]
+  const shown = candidates.slice(0, MOST_ROWS)
+  const rows = shown.map((candidate) => listRow(candidate, current, now, truncate))
+  const left = candidates.length - shown.length
+  return [headline(candidates), ...rows, ...(left > 0 ? [`… ${left} more`] : [])]
 }
 
 export function headline(candidates: readonly Candidate[]): string {
@@ -127,13 +132,13 @@ function listRow(
 
 /** What decided, and how long ago the editor was in use. */
 function checked(candidate: Candidate, now: number): string {
-  const { checks, pid, matchLength, lastActivity } = candidate
-  const facts = [
-    `parsed: ${checks.parsed}`,
-    `pid${pid === undefined ? '' : ` ${pid}`}: ${checks.pid.replace('-', ' ')}`,
-    hostsTried(candidate),
-    `score ${matchLength}`,
-  ]
+  const { checks, pid, matchLength, lastActivity, transport } = candidate
+  const process = `pid${pid === undefined ? '' : ` ${pid}`}`
+  const facts =
+    transport === 'zed'
+      ? ['database', ...(pid === undefined ? [] : [process])]
+      : [`parsed: ${checks.parsed}`, `${process}: ${checks.pid.replace('-', ' ')}`, hostsTried(candidate)]
+  facts.push(`score ${matchLength}`)
   if (lastActivity > 0) facts.push(`active ${ago(now - lastActivity)}`)
   return facts.join(' · ')
 }

@@ -2,7 +2,7 @@
  * What lives between `session_start` and `session_shutdown`: one link to the editors, one line on the screen, and the
  * answers for the prompt and for `/ide`. It knows no protocol and no path; it maps the addon to pi.
  */
-import type { Candidate, Diagnosis, EditorEvent, Icons } from '../index.js'
+import type { Candidate, Config, Diagnosis, EditorEvent, Icons } from '../index.js'
 import { isStale, messageOf, type Notices, tell, within } from './background.ts'
 import { lastInjectedHash } from './context-message.ts'
 import { ignoreDiagnostic, pasteMentions } from './editor-events.ts'
@@ -66,6 +66,8 @@ export interface Session {
   /** Every lock with its verdict. Like the next four, it rejects with a sentence for the user. */
   candidates: () => Promise<Candidate[]>
   diagnose: () => Promise<Diagnosis>
+  /** As it is now; rejects where the addon did not load. */
+  config: () => Promise<Config>
   pick: (candidate: Candidate) => Promise<void>
   /** True when the editor that matches best was connected already. */
   auto: () => Promise<boolean>
@@ -248,6 +250,10 @@ export function createSession({ native, notices, env, off }: SessionDeps): Sessi
       return addon.discover(ctx.cwd, { all: true })
     },
     diagnose,
+    config: async () => {
+      const { addon, ctx } = running()
+      return addon.loadConfig(ctx.cwd)
+    },
     pick,
     auto,
     off: () => {

@@ -9,8 +9,8 @@ export type LineState =
   | { kind: 'hidden' }
   | { kind: 'connecting' }
   | { kind: 'error' }
-  | { kind: 'connected' }
-  | { kind: 'pending' | 'sent'; name: string; ranges: string }
+  | { kind: 'connected'; source?: string }
+  | { kind: 'pending' | 'sent'; name: string; ranges: string; source?: string }
 
 interface Glyphs {
   icon: string
@@ -65,13 +65,18 @@ export function lineState(link: { connection: Connection | null; problem: string
     case 'connected': {
       const label = connection.label()
       const attach = connection.attachState
-      if (!label || attach === 'idle') return { kind: 'connected' }
-      return { kind: attach, ...label }
+      const source = sourceOf(connection)
+      if (!label || attach === 'idle') return { kind: 'connected', ...source }
+      return { kind: attach, ...label, ...source }
     }
     default:
       return { kind: 'hidden' }
   }
 }
+
+/** Zed sends nothing by itself: whoever sees the line is told where it comes from. */
+const sourceOf = ({ candidate }: Connection): { source?: string } =>
+  candidate?.transport === 'zed' ? { source: ` (${candidate.name})` } : {}
 
 /** The line without colours and not yet cut; null when there is nothing to show. */
 export function lineParts(state: LineState, icons: Icons, frame = 0): LineParts | null {
@@ -85,9 +90,13 @@ export function lineParts(state: LineState, icons: Icons, frame = 0): LineParts 
     case 'error':
       return mark(set.error)
     case 'connected':
-      return mark(set.sent)
+      return mark(`${set.sent}${state.source ?? ''}`)
     default:
-      return { prefix: `${set.icon} ${set[state.kind]} `, name: state.name, suffix: state.ranges }
+      return {
+        prefix: `${set.icon} ${set[state.kind]} `,
+        name: state.name,
+        suffix: `${state.ranges}${state.source ?? ''}`,
+      }
   }
 }
 

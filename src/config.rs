@@ -1,13 +1,14 @@
 //! `loadConfig`.
 
+use std::sync::Arc;
+
 use napi::bindgen_prelude::AsyncBlock;
 use napi::{Env, Result};
 use napi_derive::napi;
 use pi_x_ide_bridge::config as bridge;
-use pi_x_ide_bridge::env::{Env as BridgeEnv, Variables};
+use pi_x_ide_bridge::env::Variables;
 
-use crate::failure::Failure;
-use crate::host::absolute;
+use crate::host::{absolute, bare_env_of};
 use crate::promise::promise;
 
 /// Where the line is shown: above the input box, or in the footer.
@@ -66,8 +67,8 @@ pub fn load_config(env: &Env, cwd: String) -> Result<AsyncBlock<Config>> {
     let variables = Variables::current();
     let work = async move {
         let cwd = absolute("cwd", cwd)?;
-        let read = tokio::task::spawn_blocking(move || bridge::load(&BridgeEnv::of(variables), &cwd));
-        read.await.map_err(|_| Failure::closed("the process"))
+        let env = Arc::new(bare_env_of(variables).await?);
+        Ok(bridge::load_in_time(&env, &cwd).await)
     };
     promise(env, work, |_, config| Ok(Config::from(config)))
 }

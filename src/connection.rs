@@ -118,7 +118,7 @@ pub fn connect(
     let work = async move {
         let cwd = absolute("cwd", cwd.map_or_else(process_folder, Ok)?)?;
         let limit = limit(timeout)?;
-        let env = env_of(variables, &cwd).await?;
+        let env = env_of(variables).await?;
         let options = Options { timings: timings(&env, limit), last_injected, ..Options::default() };
         Ok(follow::connect(env, cwd, candidate.into(), options).await?)
     };
@@ -146,7 +146,7 @@ pub fn connect_best(
         let lock_dir = lock_dir.map(|dir| absolute("lockDir", dir)).transpose()?.map(PathBuf::from);
         let discovery = DiscoveryOptions { check_pid, lock_dir, ..DiscoveryOptions::default() };
         let limit = limit(timeout)?;
-        let env = env_of(variables, &cwd).await?;
+        let env = env_of(variables).await?;
         let options = Options { discovery, timings: timings(&env, limit), last_injected };
         if keep_alive {
             Ok(Some(follow::follow(env, cwd, options)))
@@ -165,7 +165,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    fn new(session: Session) -> Self {
+    pub fn new(session: Session) -> Self {
         Self { session: Arc::new(session), listeners: Listeners::default() }
     }
 }
@@ -303,7 +303,7 @@ impl Connection {
     }
 }
 
-fn process_folder() -> std::result::Result<String, Failure> {
+pub fn process_folder() -> std::result::Result<String, Failure> {
     let folder = std::env::current_dir().map_err(|error| Failure::invalid(format!("no cwd: {error}")))?;
     folder.into_os_string().into_string().map_err(|_| Failure::invalid("the process's folder is not UTF-8: pass cwd"))
 }

@@ -96,7 +96,7 @@ pub fn diagnose(env: &Env, cwd: String, options: Option<DiagnoseOptions>) -> Res
     let work = async move {
         let cwd = absolute("cwd", cwd)?;
         let lock_dir = lock_dir.map(|dir| absolute("lockDir", dir)).transpose()?.map(PathBuf::from);
-        let env = env_of(variables, &cwd).await?;
+        let env = env_of(variables).await?;
         let options = Options { lock_dir, ..Options::default() };
         let found = doctor::diagnose(&env, &cwd, &options).await;
         Ok(Diagnosis::new(&env, found))

@@ -7,6 +7,7 @@ use napi::{Env, Result};
 use napi_derive::napi;
 use pi_x_ide_bridge::discovery::{self as bridge, Standing};
 use pi_x_ide_bridge::host::Probe;
+use pi_x_ide_bridge::sources;
 
 use pi_x_ide_bridge::env::Variables;
 use serde::Serialize;
@@ -22,6 +23,8 @@ use crate::promise::{Settled, abortable};
 pub enum Transport {
     /// A WebSocket that a lock file tells of.
     Ws,
+    /// A state database of Zed.
+    Zed,
 }
 
 /// Whether a candidate can be used.
@@ -54,7 +57,7 @@ pub enum Verdict {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Candidate {
-    /// Names the candidate: path of its lock file.
+    /// Names the candidate: path of its lock file, or of its database.
     pub id: String,
     /// How it is reached.
     pub transport: Transport,
@@ -196,7 +199,7 @@ pub fn discover(
         let cwd = absolute("cwd", cwd)?;
         let lock_dir = lock_dir.map(|dir| absolute("lockDir", dir)).transpose()?.map(PathBuf::from);
         let options = bridge::Options { all, clean_up, check_pid, lock_dir };
-        Ok(bridge::discover(&env_of(variables, &cwd).await?, &cwd, &options).await)
+        Ok(sources::discover(&env_of(variables).await?, &cwd, &options).await)
     };
     abortable(env, abort, work, |_, candidates| Ok(candidates.into_iter().map(Candidate::from).collect()))
 }
@@ -207,7 +210,10 @@ impl From<bridge::Candidate> for Candidate {
         let (host, port) = candidate.address.unzip();
         Self {
             id: candidate.id,
-            transport: Transport::Ws,
+            transport: match candidate.transport {
+                bridge::Transport::Ws => Transport::Ws,
+                bridge::Transport::Zed => Transport::Zed,
+            },
             ide: candidate.ide,
             name: candidate.name,
             pid: candidate.pid.map(|pid| pid as f64),
@@ -317,6 +323,10 @@ impl From<Candidate> for bridge::Candidate {
     /// Only `id` and the verdict decide on a connection; the rest is for people.
     fn from(candidate: Candidate) -> Self {
         Self {
+            transport: match candidate.transport {
+                Transport::Ws => bridge::Transport::Ws,
+                Transport::Zed => bridge::Transport::Zed,
+            },
             id: candidate.id,
             ide: candidate.ide,
             name: candidate.name,
@@ -326,6 +336,7 @@ impl From<Candidate> for bridge::Candidate {
             workspace_folders: candidate.workspace_folders,
             match_length: candidate.match_length as u32,
             direct: candidate.direct,
+            by_itself: candidate.direct,
             focused_at: Some(candidate.last_activity),
             modified_at: candidate.last_activity as u64,
             standing: candidate.verdict.into(),

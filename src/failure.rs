@@ -2,10 +2,10 @@
 
 use napi::bindgen_prelude::Object;
 use napi::{Env, Error, JsValue, Result, Status};
-use pi_x_ide_bridge::connection::ConnectError;
 use pi_x_ide_bridge::discovery::Candidate;
-use pi_x_ide_bridge::follow::AllFailed;
+use pi_x_ide_bridge::follow::{AllFailed, ConnectError};
 use pi_x_ide_bridge::server::ServerError;
+use pi_x_ide_bridge::zed::ZedError;
 
 /// An error before it becomes a JavaScript one. `code` starts with `PIX_`.
 #[derive(Debug)]
@@ -70,6 +70,12 @@ impl Failure {
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         Self::new(error.code(), error.to_string()).with_source(std::error::Error::source(&error))
+    }
+}
+
+impl From<ZedError> for Failure {
+    fn from(error: ZedError) -> Self {
+        Self::new(error.code(), error.to_string())
     }
 }
 

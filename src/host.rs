@@ -19,17 +19,17 @@ pub fn host() -> &'static Host {
     &HOST
 }
 
-/// The environment that was taken on the JavaScript thread, with the defaults of the global configuration. Reads small
-/// files, on the blocking pool: a home folder that hangs must not stop the links of others.
-pub async fn env_of(variables: Variables, cwd: &str) -> Result<Arc<Env>, Failure> {
-    let cwd = cwd.to_owned();
-    let read = tokio::task::spawn_blocking(move || {
-        let env = Env::of(variables);
-        let config = config::load(&env, &cwd);
-        let env = env.with_defaults(&config.env);
-        Arc::new(Env { path_map: config.path_map, patience: PATIENCE.clone(), ..env })
-    });
+/// The environment that was taken on the JavaScript thread, without any configuration. Reads small files of the system,
+/// on the blocking pool.
+pub async fn bare_env_of(variables: Variables) -> Result<Env, Failure> {
+    let read = tokio::task::spawn_blocking(move || Env { patience: PATIENCE.clone(), ..Env::of(variables) });
     read.await.map_err(|_| Failure::closed("the process"))
+}
+
+/// The same with what the global configuration sets, unless the home folder hangs.
+pub async fn env_of(variables: Variables) -> Result<Arc<Env>, Failure> {
+    let env = bare_env_of(variables).await?;
+    Ok(Arc::new(config::apply(env).await))
 }
 
 /// A folder that JavaScript names: absolute, so that it does not depend on where the process stands.

@@ -17,6 +17,7 @@ mod promise;
 mod runtime;
 mod server;
 mod snapshot;
+mod zed;
 
 use napi_derive::{module_init, napi};
 

@@ -126,7 +126,7 @@ impl IdeServer {
                 heartbeat: millis("heartbeatMs", options.heartbeat_ms, 1.0)?.unwrap_or(Options::HEARTBEAT),
                 wsl_listener: options.wsl_listener.unwrap_or(false),
             };
-            let server = Arc::new(Server::start(env_of(variables, "/").await?, bridge_options).await?);
+            let server = Arc::new(Server::start(env_of(variables).await?, bridge_options).await?);
             remember(&server);
             Ok(IdeServer { server, ide })
         };

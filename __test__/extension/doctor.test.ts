@@ -13,6 +13,7 @@ const facts = (over: Partial<DoctorFacts> = {}): DoctorFacts => ({
   connection: connection(),
   reason: null,
   problem: null,
+  config: { problems: [], share: 'full' },
   homes: ['/home/alice'],
   ...over,
 })
@@ -21,6 +22,15 @@ const at = (hour: number, minute: number, second: number) =>
   new Date(2030, 0, 1, hour, minute, second).getTime()
 
 describe('doctorLines', () => {
+  it('tells of a configuration that lets nothing go along, also while connected', () => {
+    const broken = facts({ config: { problems: ['config.json: line 1 is no JSON'], share: 'off' } })
+    expect(doctorLines(broken).join('\n')).toContain('Mend the configuration')
+    expect(doctorLines(broken).join('\n')).toContain('line 1 is no JSON')
+    const off = doctorLines(facts({ config: { problems: [], share: 'off' } })).join('\n')
+    expect(off).toContain('nothing goes along')
+    expect(off).not.toContain('Nothing to do')
+  })
+
   it('has nothing to say of a healthy link but that', () => {
     expect(doctorLines(facts())).toEqual([
       'pi-x-ide 0.1.0 · linux-x64 · Node v20.1.0',

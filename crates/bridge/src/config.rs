@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use crate::env::Env;
 use crate::paths::PathMapping;
@@ -69,10 +72,7 @@ pub enum Share {
 /// and share less. Blocks on two small files.
 pub fn load(env: &Env, cwd: &str) -> Config {
     let mut problems = Vec::new();
-    let global = env.own_dir().map(|dir| dir.join("config.json")).map_or_else(Section::default, |path| {
-        // It names hosts that get a token, so nobody else may have written it.
-        Section::of(&path, read_own(&path, MAX_CONFIG_BYTES), GLOBAL_KEYS, &mut problems)
-    });
+    let global = load_global(env, &mut problems);
     let path = Path::new(cwd).join(".pi/pi-x-ide/config.json");
     let project = Section::of(&path, read_regular(&path, MAX_CONFIG_BYTES), PROJECT_KEYS, &mut problems);
     Config {
@@ -85,6 +85,43 @@ pub fn load(env: &Env, cwd: &str) -> Config {
         path_map: global.path_map,
         problems,
     }
+}
+
+/// Like [`load`], for folders that may hang: what did not answer shares nothing.
+pub async fn load_in_time(env: &Arc<Env>, cwd: &str) -> Config {
+    let (snapshot, folder) = (Arc::clone(env), cwd.to_owned());
+    let read = env.patience.run(cwd, Instant::now() + READ_WITHIN, move || load(&snapshot, &folder)).await;
+    read.unwrap_or_else(|| Config {
+        status_display: StatusDisplay::default(),
+        icons: Icons::default(),
+        share: Share::Off,
+        open_file: false,
+        fix_prompt: None,
+        env: HashMap::new(),
+        path_map: Vec::new(),
+        problems: vec![format!("{cwd} or the home folder does not answer; until it does nothing is shared")],
+    })
+}
+
+/// An environment with what the global file sets; as it is where the home folder hangs.
+pub async fn apply(env: Env) -> Env {
+    let env = Arc::new(env);
+    let snapshot = Arc::clone(&env);
+    let global = move || load_global(&snapshot, &mut Vec::new());
+    let home = env.home.clone().unwrap_or_default();
+    let global = env.patience.run(home, Instant::now() + READ_WITHIN, global).await.unwrap_or_default();
+    let env = Arc::unwrap_or_clone(env).with_defaults(&global.env);
+    Env { path_map: global.path_map, ..env }
+}
+
+/// A folder that takes longer hangs.
+const READ_WITHIN: Duration = Duration::from_secs(1);
+
+/// It names hosts that get a token, so nobody else may have written it.
+fn load_global(env: &Env, problems: &mut Vec<String>) -> Section {
+    env.own_dir().map(|dir| dir.join("config.json")).map_or_else(Section::default, |path| {
+        Section::of(&path, read_own(&path, MAX_CONFIG_BYTES), GLOBAL_KEYS, problems)
+    })
 }
 
 /// Nobody writes a configuration of this size by hand.

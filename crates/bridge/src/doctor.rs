@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::discovery::{Candidate, Options, Scanner, Standing, Survey, SurveyedFolder};
+use crate::discovery::{Candidate, Options, Standing, Survey, SurveyedFolder};
 use crate::env::{Env, windows_profiles};
 use crate::host::{Network, Networking};
+use crate::sources;
 
 /// Home folders on a drive that hangs are left out.
 const HOMES_WITHIN: Duration = Duration::from_millis(300);
@@ -31,7 +32,7 @@ pub struct Diagnosis {
 /// Looks at every lock folder and asks every port; deletes nothing.
 pub async fn diagnose(env: &Arc<Env>, cwd: &str, options: &Options) -> Diagnosis {
     let options = Options { all: true, clean_up: false, ..options.clone() };
-    let Survey { network, folders, candidates } = Scanner::new(Arc::clone(env), options).survey(cwd).await;
+    let Survey { network, folders, candidates } = sources::survey(env, cwd, &options).await;
     let homes = {
         let (snapshot, deadline) = (Arc::clone(env), Instant::now() + HOMES_WITHIN);
         let found = env.patience.run("the home folders", deadline, move || homes(&snapshot)).await;
@@ -65,9 +66,12 @@ fn advice(env: &Env, network: &Network, folders: &[SurveyedFolder], candidates: 
              without a port."
         ));
     }
+    let has_trouble = has(Standing::Untrusted) || folders.iter().any(|folder| folder.problem.is_some());
+    let is_behind_gateway = network.networking == Networking::WslNat && has(Standing::Stale);
+    let is_told_below = is_behind_gateway || (env.host_override().is_some() && has(Standing::Stale));
     if has(Standing::Usable) {
         advice.push("Open this folder in the editor, or pick one of the editors found with /ide.".into());
-    } else if !has(Standing::NotAnswering) && !has(Standing::Stale) && !has(Standing::HostRefused) {
+    } else if !has(Standing::NotAnswering) && !has(Standing::HostRefused) && !has_trouble && !is_told_below {
         advice.push("Start an editor that has a pi-x-ide plugin; pi connects by itself as soon as it runs.".into());
     }
     if has(Standing::NotAnswering) && env.host_override().is_none() {
@@ -77,14 +81,14 @@ fn advice(env: &Env, network: &Network, folders: &[SurveyedFolder], candidates: 
                 .into(),
         );
     }
-    if network.networking == Networking::WslNat && has(Standing::Stale) {
+    if is_behind_gateway {
         let gateway = network.gateway.as_deref().unwrap_or("of Windows, which the routing table does not tell");
         advice.push(format!(
             "The editor on Windows does not answer at the gateway {gateway}: switch on its WSL listener and let the \
              firewall of Windows pass it, or use networkingMode=mirrored in .wslconfig."
         ));
     }
-    if has(Standing::Untrusted) || folders.iter().any(|folder| folder.problem.is_some()) {
+    if has_trouble {
         advice.push(
             "A lock folder or file is not used, and its line says why: it must be your own, a plain folder or file, and \
              writable by nobody else."

@@ -1,6 +1,6 @@
 //! Everything that pi-x-ide does, without N-API and without global state.
 //!
-//! Data flows one way: `env → discovery → connection → follow → (the addon) → (the extension) → pi`.
+//! Data flows one way: `env → discovery → (connection | zed) → follow → (the addon) → (the extension) → pi`.
 //! `protocol`, `paths`, `escape` and `width` are leaves. Nothing points back.
 
 mod blocking;
@@ -21,9 +21,11 @@ pub mod paths;
 mod process;
 pub mod protocol;
 pub mod server;
+pub mod sources;
 #[cfg(test)]
 mod testing;
 mod trusted;
 pub mod watch;
 mod web_socket;
 pub mod width;
+pub mod zed;

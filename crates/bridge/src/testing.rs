@@ -115,5 +115,7 @@ impl EventSink for Seen {
         self.0.lock().unwrap().push(event);
     }
 
+    fn note(&self, _: String) {}
+
     async fn room(&self) {}
 }

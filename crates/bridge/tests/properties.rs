@@ -124,8 +124,9 @@ mod lock_folders {
     use std::sync::Arc;
     use std::time::{Duration, SystemTime};
 
-    use pi_x_ide_bridge::discovery::{Options, Standing, discover};
+    use pi_x_ide_bridge::discovery::{Options, Standing};
     use pi_x_ide_bridge::env::{Env, Variables};
+    use pi_x_ide_bridge::sources::discover;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use data_encoding::{BASE64, HEXLOWER};
 use pi_x_ide_bridge::context::{AttachGate, AttachState, mentions, metadata_block};
 use pi_x_ide_bridge::discovery::rank::{self, Ranked};
 use pi_x_ide_bridge::discovery::verdict::{self, Facts, PidState, Validity, Verdict};
@@ -15,6 +16,7 @@ use pi_x_ide_bridge::protocol::json_rpc::{EditorMessage, Ignored, parse_editor_m
 use pi_x_ide_bridge::protocol::lock_file::{self, Parsed};
 use pi_x_ide_bridge::protocol::snapshot::{HashedSnapshot, Snapshot};
 use pi_x_ide_bridge::width::{line_width, truncate_to_width};
+use pi_x_ide_bridge::zed::{self, FolderColumns, Offsets};
 use serde_json::{Value, json};
 
 type Check = fn(&Value, &Value) -> Value;
@@ -31,6 +33,8 @@ const BUILT: &[(&str, Check)] = &[
     ("context-block", context_block),
     ("attach-state", attach_state),
     ("width", width),
+    ("zed-offsets", zed_offsets),
+    ("zed-paths", zed_paths),
 ];
 
 #[test]
@@ -260,4 +264,28 @@ fn attach_state(input: &Value, _: &Value) -> Value {
 fn width(input: &Value, _: &Value) -> Value {
     let line = truncate_to_width(text(&input["text"]), usize::try_from(input["width"].as_u64().unwrap()).unwrap());
     json!({ "line": line, "width": line_width(&line) })
+}
+
+fn zed_offsets(input: &Value, _: &Value) -> Value {
+    let offsets = [Offsets { start: input["start"].as_i64().unwrap(), end: input["end"].as_i64().unwrap() }];
+    let ranges = match &input["contents"] {
+        Value::String(contents) => zed::ranges(contents, &offsets),
+        _ => zed::ranges_in_file(&BASE64.decode(text(&input["diskBytesBase64"]).as_bytes()).unwrap(), &offsets, false)
+            .unwrap(),
+    };
+    json!(ranges.first().map(|range| json!({
+        "text": range.text, "start": range.selection.start, "end": range.selection.end,
+    })))
+}
+
+fn zed_paths(input: &Value, _: &Value) -> Value {
+    let column = |name: &str| input[name].as_str().map(str::to_owned);
+    let hex = |text: String| HEXLOWER.decode(text.as_bytes()).unwrap();
+    let remote = ["ssh_project_id", "ssh_connection_id", "remote_connection_id"];
+    json!(zed::folders(&FolderColumns {
+        paths: column("paths"),
+        blob: column("local_paths").or_else(|| column("workspace_location")).map(hex),
+        array: column("local_paths_array"),
+        is_remote: remote.iter().any(|name| !input[name].is_null()),
+    }))
 }

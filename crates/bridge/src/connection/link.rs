@@ -46,6 +46,8 @@ pub enum LinkEvent {
 pub trait EventSink: Sync {
     /// Takes one event. Must not block.
     fn deliver(&self, event: LinkEvent);
+    /// Takes something that is wrong and does not end the link, as a sentence. Must not block.
+    fn note(&self, message: String);
     /// Returns when there is room for more events: a slow receiver slows the editor down instead of filling memory.
     fn room(&self) -> impl Future<Output = ()> + Send;
 }

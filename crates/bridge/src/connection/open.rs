@@ -1,10 +1,9 @@
 //! Opening a link: socket, upgrade, `initialize`, all under one time limit. Protocol: "Authentication", "Handshake".
 
-use std::io;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_tungstenite::client_async_with_config;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Request};
@@ -12,6 +11,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use super::link::{Link, Socket};
 use super::{CloseReason, ConnectError, Timings};
+use crate::env::Patience;
 use crate::host::{self, authority};
 use crate::mailbox::Mailbox;
 use crate::protocol::TOKEN_HEADER;
@@ -32,6 +32,8 @@ pub struct Target {
     pub port: u16,
     /// Secret for the upgrade header.
     pub token: String,
+    /// For names that have to be looked up.
+    pub patience: Patience,
 }
 
 impl Target {
@@ -45,7 +47,7 @@ impl Target {
 /// No proxy variable is looked at: the socket is ours.
 pub async fn open(target: &Target, hello: &InitializeParams, timings: Timings) -> Result<Link, ConnectError> {
     let attempt = async {
-        let (socket, authority) = dial(target).await?;
+        let (socket, authority) = dial(target, timings.connect).await?;
         let socket = upgrade(socket, target, &authority).await?;
         initialize(socket, hello, &target.token, timings).await
     };
@@ -55,17 +57,17 @@ pub async fn open(target: &Target, hello: &InitializeParams, timings: Timings) -
     opened.map_err(|error| error.without(&target.token))
 }
 
-async fn dial(target: &Target) -> Result<(TcpStream, String), ConnectError> {
+async fn dial(target: &Target, within: Duration) -> Result<(TcpStream, String), ConnectError> {
     let mut refusal = None;
     let mut hosts = target.hosts.iter().peekable();
     while let Some(host) = hosts.next() {
         let authority = authority(host, target.port);
-        let connected = match hosts.peek() {
-            Some(_) => timeout(NEXT_HOST_AFTER, host::connect(host, target.port))
-                .await
-                .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())),
-            None => host::connect(host, target.port).await,
+        let soon = match hosts.peek() {
+            Some(_) => Instant::now() + NEXT_HOST_AFTER,
+            // The limit of the whole attempt comes first.
+            None => Instant::now() + within + NEXT_HOST_AFTER,
         };
+        let connected = host::connect(&target.patience, host, target.port, soon).await;
         match connected {
             Ok(socket) => {
                 // Latency counts and messages are small; a kernel that refuses costs some milliseconds only.

@@ -8,6 +8,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::*;
+use crate::env::Patience;
 use crate::protocol::json_rpc::InitializeParams;
 use crate::testing::Seen;
 
@@ -20,7 +21,7 @@ async fn server<F: Future<Output = ()> + Send + 'static>(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move { serve(listener.accept().await.unwrap().0).await });
-    Target { hosts: vec!["127.0.0.1".into()], port, token: "secret".into() }
+    Target { hosts: vec!["127.0.0.1".into()], port, token: "secret".into(), patience: Patience::default() }
 }
 
 /// A server that completes the upgrade and answers `initialize`, and goes on with `then`.
@@ -93,7 +94,8 @@ async fn a_server_that_closes_at_once_is_told_apart_from_a_missing_one() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let nobody = Target { hosts: vec!["127.0.0.1".into()], port, token: "secret".into() };
+    let nobody =
+        Target { hosts: vec!["127.0.0.1".into()], port, token: "secret".into(), patience: Patience::default() };
     assert_eq!(refusal(&nobody).await.code(), "PIX_UNREACHABLE");
 }
 

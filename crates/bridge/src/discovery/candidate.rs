@@ -8,12 +8,15 @@ use super::rank::{self, Ranked};
 use super::scan::{Content, Entry, Refusal};
 use crate::env::{Env, millis};
 use crate::host::{Network, Probe, authority};
+use crate::paths::Match;
 use crate::protocol::lock_file::parse_name;
 
 /// One editor, with how well it fits pi's folder and whether it can be used. Carries no token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// Path of the lock file.
+    /// How it is reached.
+    pub transport: Transport,
+    /// Path of the lock file, or of the database.
     pub id: String,
     /// Kind of editor.
     pub ide: String,
@@ -29,8 +32,10 @@ pub struct Candidate {
     pub workspace_folders: Vec<String>,
     /// See [`crate::paths::Match::length`].
     pub match_length: u32,
-    /// Whether a folder contains pi's folder, so that it may connect by itself.
+    /// Whether a folder contains pi's folder.
     pub direct: bool,
+    /// Whether it may connect by itself: a direct match, of Zed only in a terminal of Zed.
+    pub by_itself: bool,
     /// Last focus in milliseconds since the epoch, where the editor tells.
     pub focused_at: Option<f64>,
     /// Last change of the lock file in milliseconds since the epoch.
@@ -41,6 +46,15 @@ pub struct Candidate {
     pub reason: String,
     /// What was looked at.
     pub checks: Checks,
+}
+
+/// How an editor is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// A WebSocket that a lock file tells of.
+    Ws,
+    /// A database of Zed.
+    Zed,
 }
 
 /// Whether a candidate can be used.
@@ -76,7 +90,7 @@ impl Candidate {
         Ranked {
             path: self.id.clone(),
             match_length: self.match_length,
-            direct: self.direct,
+            direct: self.by_itself,
             focused_at: self.focused_at,
             mtime: self.modified_at as f64,
             connectable: self.standing == Standing::Usable,
@@ -96,13 +110,11 @@ impl Candidate {
         };
         candidate.workspace_folders = localised(env, &lock.workspace_folders);
         let found = relations.best(env, cwd, &candidate.workspace_folders);
-        candidate.reason = match (&found.folder, found.direct) {
-            (Some(folder), true) => format!("{folder} contains this folder"),
-            (Some(folder), false) => format!("{folder} lies inside {cwd}; pick it by hand"),
-            (None, _) => not_matching(cwd, &candidate.workspace_folders, relations),
-        };
+        let are_absent = relations.are_absent(&candidate.workspace_folders);
+        candidate.reason = relation(cwd, &candidate.workspace_folders, &found, are_absent);
         candidate.workspace_folder = found.folder.or_else(|| candidate.workspace_folders.first().cloned());
         (candidate.match_length, candidate.direct) = (found.length, found.direct);
+        candidate.by_itself = found.direct;
         if entry.is_foreign {
             candidate.standing = Standing::ForeignHost;
             candidate.reason = "runs on another machine that shares this home folder".into();
@@ -166,8 +178,30 @@ impl Candidate {
     }
 }
 
-/// Best first: usable ones, then those that may be tried by hand, then all others.
-pub(super) fn rank(candidates: Vec<Candidate>) -> Vec<Candidate> {
+impl Candidate {
+    /// A database of Zed, of which nothing else is known yet.
+    pub fn of_zed(id: String, name: String, modified_at: u64) -> Self {
+        Self { transport: Transport::Zed, id, ide: "zed".into(), name, modified_at, ..blank() }
+    }
+
+    /// The same with the workspace that is meant.
+    pub fn open_for(self, cwd: &str, folders: Vec<String>, found: Match, may_connect: bool) -> Self {
+        let reason = relation(cwd, &folders, &found, false);
+        Self {
+            reason,
+            checks: Checks { parsed: ParsedAs::Valid, ..self.checks },
+            workspace_folder: found.folder.or_else(|| folders.first().cloned()),
+            workspace_folders: folders,
+            match_length: found.length,
+            direct: found.direct,
+            by_itself: found.direct && may_connect,
+            ..self
+        }
+    }
+}
+
+/// Best first: what connects by itself in a terminal of its own, then usable ones, then those that may be tried by hand, then all others.
+pub(crate) fn rank(candidates: Vec<Candidate>) -> Vec<Candidate> {
     let mut ranked: Vec<_> = candidates.into_iter().map(Candidate::ranked).collect();
     rank::sort(&mut ranked);
     ranked.sort_by_key(|ranked| match ranked.id.standing {
@@ -185,23 +219,27 @@ pub fn auto_connect(candidates: &[Candidate], failed: &[String]) -> Option<Candi
     rank::auto_connect(&ranked, &failed).map(|ranked| ranked.id.clone())
 }
 
-fn not_matching(cwd: &str, folders: &[String], relations: &Relations) -> String {
-    match folders {
-        [] => "has no folder open; pick it by hand".into(),
-        folders if relations.are_absent(folders) => format!(
+/// How its folders relate to pi's.
+fn relation(cwd: &str, folders: &[String], found: &Match, are_absent: bool) -> String {
+    match (&found.folder, found.direct, folders) {
+        (Some(folder), true, _) => format!("{folder} contains this folder"),
+        (Some(folder), false, _) => format!("{folder} lies inside {cwd}; pick it by hand"),
+        (None, _, []) => "has no folder open; pick it by hand".into(),
+        (None, _, folders) if are_absent => format!(
             "is open for {}, which does not exist here: paths will differ unless pathMap in the configuration maps it",
             folders.join(", ")
         ),
-        folders => format!("is open for {}, not for {cwd}; pick it by hand", folders.join(", ")),
+        (None, _, folders) => format!("is open for {}, not for {cwd}; pick it by hand", folders.join(", ")),
     }
 }
 
 fn gone(candidate: &Candidate) -> String {
     let probed = !candidate.checks.probes.is_empty();
+    let answers = candidate.checks.probes.iter().any(|probe| probe.outcome == Probe::Reachable);
     match candidate.checks.pid {
         PidCheck::Dead if probed => format!("its process is gone and {}", outcomes(candidate)),
         PidCheck::Dead => "its process is gone and nobody could be asked at its port".into(),
-        _ if probed => format!("its editor does not answer: {}", outcomes(candidate)),
+        _ if probed && !answers => format!("its editor does not answer: {}", outcomes(candidate)),
         _ => "names no process that could be checked and is older than a day".into(),
     }
 }
@@ -222,6 +260,7 @@ fn outcomes(candidate: &Candidate) -> String {
 
 fn blank() -> Candidate {
     Candidate {
+        transport: Transport::Ws,
         id: String::new(),
         ide: "unknown".into(),
         name: "unknown".into(),
@@ -231,6 +270,7 @@ fn blank() -> Candidate {
         workspace_folders: Vec::new(),
         match_length: 0,
         direct: false,
+        by_itself: false,
         focused_at: None,
         modified_at: 0,
         standing: Standing::Usable,

@@ -27,6 +27,12 @@ enum Relation {
     Related { found: Match, respelling: PathMapping },
 }
 
+impl FromIterator<Relations> for Relations {
+    fn from_iter<T: IntoIterator<Item = Self>>(all: T) -> Self {
+        Self { by_folder: all.into_iter().flat_map(|relations| relations.by_folder).collect() }
+    }
+}
+
 impl Relations {
     /// Looks at each of the `folders`, which are localised. Blocks on the file systems they lie on.
     pub(super) fn of(env: &Env, cwd: &str, folders: impl IntoIterator<Item = String>) -> Self {
@@ -82,6 +88,13 @@ pub(super) fn spelt(env: &Env, cwd: &str, folders: &[String]) -> Match {
 /// Folders of an editor in this host's form.
 pub(super) fn localised(env: &Env, folders: &[String]) -> Vec<String> {
     folders.iter().map(|folder| env.localise(folder).into_owned()).collect()
+}
+
+/// The best match of an editor's folders, which are localised, by all their names. Blocks on the file systems that they
+/// lie on.
+pub(crate) fn best_folder(env: &Env, cwd: &str, folders: &[String]) -> Match {
+    let found = spelt(env, cwd, folders);
+    if found.direct { found } else { Relations::of(env, cwd, folders.to_vec()).best(env, cwd, folders) }
 }
 
 /// How paths below an editor's workspace folders are spelt from pi's folder, where the editor came there by another

@@ -24,11 +24,12 @@ use crate::env::Env;
 use crate::host::{Network, PROBE_TIMEOUT, Probe, addresses, probe};
 use crate::protocol::lock_file::{self, LockFile, Parsed};
 use crate::trusted::{Distrust, TrustedDir};
-use candidate::rank;
-pub use candidate::{Candidate, Standing, auto_connect};
+pub(crate) use candidate::rank;
+pub use candidate::{Candidate, Standing, Transport, auto_connect};
 pub use checks::{Checks, HostProbe, ParsedAs, PidCheck};
 pub use folders::LockFolder;
 use folders::{Surroundings, modes_of};
+pub(crate) use matching::best_folder;
 pub use matching::respellings;
 use matching::{Relations, localised, spelt};
 pub(crate) use scan::server;
@@ -100,14 +101,6 @@ impl SurveyedFolder {
     }
 }
 
-/// Every editor that a lock file tells of, best match for `cwd` first.
-///
-/// Never fails: a folder or file that cannot be read or trusted is a candidate with its reason, shown with
-/// [`Options::all`]. Takes a second at most on a machine that is not overloaded. Protocol: "Lock files".
-pub async fn discover(env: &Arc<Env>, cwd: &str, options: &Options) -> Vec<Candidate> {
-    Scanner::new(Arc::clone(env), options.clone()).survey(cwd).await.candidates
-}
-
 /// Looks at the lock folders again and again.
 pub struct Scanner {
     env: Arc<Env>,
@@ -155,7 +148,7 @@ impl Scanner {
             let concluded = judged.into_iter().map(|(verdict, entry)| match verdict {
                 Verdict::Keep => Candidate::kept(&env, &reached_by, &cwd, &entry, &relations),
                 Verdict::Hide => Candidate::hidden(&entry),
-                Verdict::Delete if options.clean_up && entry.delete(&env) => Candidate::removed(&entry),
+                Verdict::Delete if options.clean_up && entry.delete(&env, &reached_by) => Candidate::removed(&entry),
                 Verdict::Delete => Candidate::hidden(&entry),
             });
             let all = refused.into_iter().chain(concluded);
@@ -207,21 +200,19 @@ impl Scanner {
         join_all(lookups).await.into_iter().collect()
     }
 
-    /// How the folders of the listed editors relate to pi's, where their spelling does not tell. Empty where a drive
-    /// hangs.
+    /// How the folders of the listed editors relate to pi's, where their spelling does not tell; nothing of an editor
+    /// whose drive hangs.
     async fn relations(&self, cwd: &str, judged: &[(Verdict, Entry)], deadline: Instant) -> Relations {
         let kept = judged.iter().filter(|(verdict, _)| *verdict == Verdict::Keep);
-        let folders = kept.filter_map(|(_, entry)| {
+        let looks = kept.filter_map(|(_, entry)| {
             let folders = localised(&self.env, &entry.lock()?.workspace_folders);
-            (!spelt(&self.env, cwd, &folders).direct).then_some(folders)
+            // Each editor for itself: what hangs for one must not hide another.
+            let place = folders.first().filter(|_| !spelt(&self.env, cwd, &folders).direct)?.clone();
+            let (env, cwd) = (Arc::clone(&self.env), cwd.to_owned());
+            let look = move || Relations::of(&env, &cwd, folders);
+            Some(async move { self.env.patience.run(place, deadline, look).await.unwrap_or_default() })
         });
-        let folders: Vec<String> = folders.flatten().collect();
-        if folders.is_empty() {
-            return Relations::default();
-        }
-        let (env, cwd) = (Arc::clone(&self.env), cwd.to_owned());
-        let look = move || Relations::of(&env, &cwd, folders);
-        self.env.patience.run("the workspace folders", deadline, look).await.unwrap_or_default()
+        join_all(looks).await.into_iter().collect()
     }
 }
 

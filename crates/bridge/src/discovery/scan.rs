@@ -197,10 +197,10 @@ impl Entry {
     }
 
     /// Removes the file if it is still the one that was read. A process that cannot see the editor's machine (a
-    /// container, a host override) removes nothing.
-    pub(super) fn delete(&self, env: &Env) -> bool {
+    /// container, a host override, a host that is not asked) removes nothing.
+    pub(super) fn delete(&self, env: &Env, network: &Network) -> bool {
         let named = self.lock().filter(|_| !self.in_windows).and_then(|lock| lock.host_id.as_ref());
-        let is_ours = named.is_none_or(|id| env.host_id.as_ref() == Some(id));
+        let is_ours = named.is_none_or(|id| env.host_id.as_ref() == Some(id)) && !self.names_a_stranger(env, network);
         let read = self.read.as_ref().filter(|_| is_ours && env.host_override().is_none());
         read.is_some_and(|read| matches!(self.dir.remove_if_unchanged(&self.name, read), Ok(true)))
     }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::sources::discover;
 use crate::testing::{env_with_home, make_pipe};
 
 const DEAD_PID: u64 = i32::MAX as u64;
@@ -209,6 +210,30 @@ async fn a_lock_without_a_pid_goes_by_age_and_by_the_given_clock() {
 }
 
 #[tokio::test]
+async fn an_editor_on_a_drive_that_hangs_hides_no_other() {
+    let machine = Machine::new();
+    let project = machine.home.path().join("project");
+    fs::create_dir(&project).unwrap();
+    symlink(&project, machine.home.path().join("link")).unwrap();
+    let link = machine.home.path().join("link");
+    machine.lock("a.lock", json!({ "workspaceFolders": ["/hung/project"] }));
+    machine.lock("b.lock", json!({ "name": "Right", "workspaceFolders": [link] }));
+    // As often as anybody would still look at it.
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let held = Arc::new(std::sync::Mutex::new(held));
+    for _ in 0..4 {
+        let held = Arc::clone(&held);
+        let hang = move || held.lock().is_ok_and(|held| held.recv().is_ok());
+        let soon = Instant::now() + Duration::from_millis(5);
+        assert_eq!(machine.env.patience.run("/hung/project", soon, hang).await, None);
+    }
+    let usable = machine.usable(project.to_str().unwrap()).await;
+    let direct: Vec<_> = usable.iter().filter(|found| found.direct).map(|found| found.name.as_str()).collect();
+    assert_eq!((direct, usable.len()), (vec!["Right"], 2));
+    drop(release);
+}
+
+#[tokio::test]
 async fn a_lock_that_names_a_stranger_is_neither_asked_nor_dialled_nor_removed() {
     let machine = Machine::new();
     for host in ["198.51.100.7", "127.1", "0x7f000001", "localhost.", "127.0.0.1%lo", "::ffff:127.0.0.1", "0.0.0.0"] {
@@ -220,6 +245,9 @@ async fn a_lock_that_names_a_stranger_is_neither_asked_nor_dialled_nor_removed()
         let path = machine.lock("a.lock", json!({ "host": host, "pid": DEAD_PID, "port": closed_port().await }));
         let found = machine.all("/w/app").await.remove(0);
         assert_eq!((found.standing, path.exists()), (Standing::Stale, true), "{host}: {}", found.reason);
+        let path = machine.lock("a.lock", json!({ "host": host, "pid": null }));
+        age(&path, 25 * 3600);
+        assert!(machine.usable("/w/app").await.is_empty() && path.exists(), "{host}");
     }
     for host in [" ::1 ", "", "LOCALHOST", "127.0.0.53"] {
         machine.lock("a.lock", json!({ "host": host }));

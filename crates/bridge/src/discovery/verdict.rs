@@ -1,4 +1,5 @@
-//! What a scan does with one lock file: keep, hide or delete. Pure; nothing is deleted that is not proven dead.
+//! What a scan does with one lock file: keep, hide or delete. Pure; nothing is deleted that is not proven
+//! dead, or a day old without a process that could be asked.
 
 use std::time::Duration;
 

@@ -13,6 +13,7 @@ use super::*;
 use crate::events::LinkState;
 use crate::follow;
 use crate::server::{self, Server};
+use crate::sources::discover;
 use crate::testing::{FakeWsl, snapshot, until};
 
 const WINDOWS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);

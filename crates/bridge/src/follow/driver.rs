@@ -11,15 +11,17 @@ use tokio::time::{Instant, sleep};
 
 use super::Options;
 use super::backoff::Backoff;
-use super::open::{Opened, open_candidate};
+use super::open::{Link, Opened, open_candidate};
 use super::session::{Command, Session, SwitchReply};
 use super::state::Shared;
-use crate::connection::{CloseReason, Link};
+use crate::connection::CloseReason;
 use crate::discovery::{Candidate, Scanner, Standing, Survey, auto_connect};
 use crate::env::Env;
 use crate::events::{LinkState, Status};
 use crate::protocol::json_rpc::ServerInfo;
+use crate::sources::with_zed;
 use crate::watch::FolderWatch;
+use crate::zed::is_in_terminal_of_zed;
 
 /// A link that held this long was a good one: delays start from the beginning.
 const GOOD_LINK: Duration = Duration::from_secs(5);
@@ -63,6 +65,8 @@ pub(super) struct Driver {
     scanner: Scanner,
     watch: Option<Arc<FolderWatch>>,
     backoff: Backoff,
+    /// Between looks for the workspace of the Zed whose terminal this is: no lock file tells of its coming.
+    zed_backoff: Option<Backoff>,
     failures: u32,
     /// The user knows of these failures.
     has_told: bool,
@@ -82,6 +86,7 @@ impl Driver {
         let (ended, end) = watch::channel(false);
         let watch = keep_alive.then(|| Arc::new(FolderWatch::new(env.patience.clone())));
         let scanner = Scanner::new(Arc::clone(&env), options.discovery.clone());
+        let zed_backoff = is_in_terminal_of_zed(&env).then(Backoff::default);
         let shared = Arc::new(Shared::new(env, cwd, options.last_injected.clone()));
         let session = {
             let watch = watch.as_ref().map_or_else(Weak::new, Arc::downgrade);
@@ -96,6 +101,7 @@ impl Driver {
             scanner,
             watch,
             backoff: Backoff::default(),
+            zed_backoff,
             failures: 0,
             has_told: false,
             failed: Vec::new(),
@@ -154,7 +160,7 @@ impl Driver {
 
     async fn find(&mut self) -> Plan {
         let survey = tokio::select! {
-            survey = survey(&self.scanner, self.watch.as_deref(), &self.shared.cwd) => survey,
+            survey = survey(&self.shared, &self.options, &self.scanner, self.watch.as_deref()) => survey,
             command = next(&mut self.commands) => return command.into(),
         };
         self.note(&survey);
@@ -173,7 +179,7 @@ impl Driver {
             (self.failures, self.has_told) = (0, false);
             self.shared.trouble_is_over();
             self.set_status(LinkState::Searching, None, None, None);
-            return Plan::Wait(None);
+            return Plan::Wait(self.zed_backoff.as_mut().map(Backoff::next));
         };
         if self.failed.contains(&candidate.id) {
             self.failed.clear();
@@ -191,7 +197,7 @@ impl Driver {
         let opened = tokio::select! {
             opened = open_candidate(&shared.env, &shared.cwd, &candidate, options.timings) => opened,
             command = next(commands) => return command.into(),
-            () = another(scanner, watch.as_deref(), &shared.cwd, &connectable) => {
+            () = another(shared, options, scanner, watch.as_deref(), &connectable) => {
                 // One that hangs is not worth waiting for while another one has come.
                 self.failed.push(candidate.id);
                 return Plan::Find;
@@ -221,7 +227,8 @@ impl Driver {
 
     /// The editors that may be connected to, each with the time of its lock file.
     fn connectable(&self, candidates: &[Candidate]) -> Vec<(String, u64)> {
-        let may = |c: &&Candidate| c.standing == Standing::Usable && (c.direct || Some(&c.id) == self.picked.as_ref());
+        let may =
+            |c: &&Candidate| c.standing == Standing::Usable && (c.by_itself || Some(&c.id) == self.picked.as_ref());
         candidates.iter().filter(may).map(|c| (c.id.clone(), c.modified_at)).collect()
     }
 
@@ -259,11 +266,14 @@ impl Driver {
     }
 
     /// Tells of a new link, which is to be held.
-    pub(super) fn connected(&self, candidate: Candidate, Opened { link, respellings }: Opened) -> Plan {
+    pub(super) fn connected(&mut self, candidate: Candidate, Opened { link, respellings }: Opened) -> Plan {
+        if let Some(backoff) = &mut self.zed_backoff {
+            backoff.reset();
+        }
         self.shared.trouble_is_over();
         self.shared.respell_by(respellings);
         self.shared.journal.note(format!("connected to {}", candidate.name));
-        self.set_status(LinkState::Connected, Some(&candidate), Some(&link.server), None);
+        self.set_status(LinkState::Connected, Some(&candidate), Some(link.server()), None);
         Plan::Hold(Box::new((candidate, link)))
     }
 
@@ -329,11 +339,17 @@ async fn next(commands: &mut mpsc::UnboundedReceiver<Command>) -> Option<Command
 }
 
 /// Returns when an editor has come that is not among those `known`. A link that is made as usual is not disturbed.
-async fn another(scanner: &Scanner, watch: Option<&FolderWatch>, cwd: &str, known: &[(String, u64)]) {
+async fn another(
+    shared: &Shared,
+    options: &Options,
+    scanner: &Scanner,
+    watch: Option<&FolderWatch>,
+    known: &[(String, u64)],
+) {
     sleep(USUAL_DIAL).await;
     loop {
-        let found = survey(scanner, watch, cwd).await.candidates;
-        let is_new = |c: &Candidate| c.direct && !known.iter().any(|(id, _)| *id == c.id);
+        let found = survey(shared, options, scanner, watch).await.candidates;
+        let is_new = |c: &Candidate| c.by_itself && !known.iter().any(|(id, _)| *id == c.id);
         if found.iter().any(is_new) {
             return;
         }
@@ -341,13 +357,16 @@ async fn another(scanner: &Scanner, watch: Option<&FolderWatch>, cwd: &str, know
     }
 }
 
-/// A look at the lock folders, which are watched from before it on.
-async fn survey(scanner: &Scanner, watch: Option<&FolderWatch>, cwd: &str) -> Survey {
-    let surroundings = scanner.surroundings().await;
-    if let Some(watch) = watch {
-        watch.arm(surroundings.folders().map(Path::to_owned).collect()).await;
-    }
-    scanner.survey_in(surroundings, cwd).await
+/// A look at every source; the lock folders are watched from before it on.
+async fn survey(shared: &Shared, options: &Options, scanner: &Scanner, watch: Option<&FolderWatch>) -> Survey {
+    let locks = async {
+        let surroundings = scanner.surroundings().await;
+        if let Some(watch) = watch {
+            watch.arm(surroundings.folders().map(Path::to_owned).collect()).await;
+        }
+        scanner.survey_in(surroundings, &shared.cwd).await
+    };
+    with_zed(&shared.env, &shared.cwd, &options.discovery, locks).await
 }
 
 async fn changed(watch: Option<&FolderWatch>) {

@@ -3,16 +3,20 @@
 
 mod backoff;
 mod driver;
+mod error;
 mod open;
 mod session;
 mod state;
 
 use std::sync::Arc;
 
-use crate::connection::{ConnectError, Timings};
-use crate::discovery::{self, Candidate, discover};
+use crate::connection::Timings;
+use crate::discovery::{self, Candidate, rank};
 use crate::env::Env;
+use crate::sources::discover;
+use crate::zed::{self, ZedError};
 use driver::{Driver, Plan};
+pub use error::ConnectError;
 use open::{Opened, open_candidate};
 pub use session::{Session, Subscription};
 pub use state::Prepared;
@@ -56,7 +60,7 @@ pub async fn connect(
 pub async fn connect_best(env: Arc<Env>, cwd: String, options: Options) -> Result<Option<Session>, AllFailed> {
     let candidates = discover(&env, &cwd, &options.discovery).await;
     let mut failures = Vec::new();
-    for candidate in candidates.into_iter().filter(|candidate| candidate.direct) {
+    for candidate in candidates.into_iter().filter(|candidate| candidate.by_itself) {
         match open_candidate(&env, &cwd, &candidate, options.timings).await {
             Ok(opened) => return Ok(Some(hold(env, cwd, options, candidate, opened))),
             Err(error) => failures.push((candidate, error)),
@@ -73,9 +77,29 @@ pub fn follow(env: Arc<Env>, cwd: String, options: Options) -> Session {
     session
 }
 
+/// Follows one database of Zed: the one at `database`, else the best one for pi's folder. The session ends with Zed, or
+/// when its database cannot be read any more.
+pub async fn watch_zed(
+    env: Arc<Env>,
+    cwd: String,
+    database: Option<String>,
+    options: Options,
+) -> Result<Session, ConnectError> {
+    let candidate = match database {
+        Some(database) => Candidate { direct: true, ..Candidate::of_zed(database, "Zed".into(), 0) },
+        None => {
+            let found = zed::survey(&env, &cwd).await;
+            let best = rank(found).into_iter().next().ok_or(ZedError::NotRunning)?;
+            Candidate { direct: true, ..best }
+        }
+    };
+    let opened = open_candidate(&env, &cwd, &candidate, options.timings).await?;
+    Ok(hold(env, cwd, options, candidate, opened))
+}
+
 /// A session over a link that is open already, and that ends with it.
 fn hold(env: Arc<Env>, cwd: String, options: Options, candidate: Candidate, opened: Opened) -> Session {
-    let (session, driver) = Driver::new(env, cwd, options, false);
+    let (session, mut driver) = Driver::new(env, cwd, options, false);
     let plan = driver.connected(candidate, opened);
     tokio::spawn(driver.run(plan));
     session

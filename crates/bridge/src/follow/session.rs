@@ -7,9 +7,10 @@ use futures_util::future::join_all;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
+use super::error::ConnectError;
 use super::state::{Prepared, Shared};
-use crate::blocking::blocking;
-use crate::connection::ConnectError;
+use crate::config;
+use crate::connection;
 use crate::context::{AttachState, label, mentions};
 use crate::discovery::Candidate;
 use crate::events::{Event, Status};
@@ -117,8 +118,9 @@ impl Session {
         let _ = self.commands.send(Command::Prompted);
         // Running out of time is no fault: then there is nothing to tell.
         let _ = timeout(wait, self.shared.settled()).await;
-        let shared = Arc::clone(&self.shared);
-        blocking(move || shared.prepare()).await.flatten()
+        // Nothing is shared that the configuration does not allow, and one that cannot be read allows nothing.
+        let config = config::load_in_time(&self.shared.env, &self.shared.cwd).await;
+        self.shared.prepare(&config)
     }
 
     /// The model has seen the snapshot with this content hash.
@@ -133,7 +135,7 @@ impl Session {
         let (reply, outcome) = oneshot::channel();
         // A driver that has ended drops the reply, which is answer enough.
         let _ = self.commands.send(Command::SwitchTo(Box::new(candidate), reply));
-        async { outcome.await.unwrap_or(Err(ConnectError::Superseded)) }
+        async { outcome.await.unwrap_or(Err(connection::ConnectError::Superseded.into())) }
     }
 
     /// Closes for good; returns when the last event was taken. Closing twice is the same as once.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 
-use crate::config::{self, Share};
+use crate::config::{Config, Share};
 use crate::connection::{EventSink, LinkEvent};
 use crate::context::{AttachGate, Reach, may_go_along, mentions, metadata_block};
 use crate::env::Env;
@@ -212,8 +212,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn prepare(&self) -> Option<Prepared> {
-        let config = config::load(&self.env, &self.cwd);
+    pub(super) fn prepare(&self, config: &Config) -> Option<Prepared> {
         let state = self.state();
         let pending = state.gate.pending()?;
         let snapshot = &pending.snapshot;
@@ -293,6 +292,10 @@ impl EventSink for Shared {
             LinkEvent::DiagnosticFix(request) => Event::DiagnosticFix(Arc::new(self.received_fix(request))),
         };
         self.publish(event);
+    }
+
+    fn note(&self, message: String) {
+        self.journal.note(message);
     }
 
     async fn room(&self) {

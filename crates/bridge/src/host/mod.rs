@@ -8,6 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+
+use crate::blocking::Patience;
 
 pub use network::Network;
 
@@ -175,12 +178,17 @@ pub async fn probe(addresses: &[IpAddr], port: u16) -> Probe {
     }
 }
 
-/// Opens a socket.
-pub async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
-    match known_addresses(host) {
-        Some(addresses) => connect_to(&addresses, port).await,
-        None => TcpStream::connect((bare(host), port)).await,
-    }
+/// Opens a socket by the deadline, which also holds for a name server that hangs.
+pub async fn connect(patience: &Patience, host: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
+    let addresses = match known_addresses(host) {
+        Some(addresses) => addresses,
+        None => {
+            let name = host.to_owned();
+            let looked_up = patience.run(host, deadline, move || addresses(&name)).await;
+            looked_up.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))?
+        }
+    };
+    timeout_at(deadline, connect_to(&addresses, port)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// The first error tells what matters: `localhost` is mostly the older protocol.

@@ -15,6 +15,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use super::*;
 use crate::connection::{Link, LinkEvent, Target, Timings, open};
 use crate::env::Clock;
+use crate::env::Patience;
 use crate::protocol::TOKEN_HEADER;
 use crate::protocol::json_rpc::{InitializeParams, initialize_request};
 use crate::testing::{Seen, env_with_home, snapshot, until};
@@ -47,7 +48,8 @@ impl Editor {
 
     async fn client(&self, cwd: &str) -> Link {
         let token = self.lock()["authToken"].as_str().unwrap().to_owned();
-        let target = Target { hosts: vec!["127.0.0.1".into()], port: self.server.port(), token };
+        let target =
+            Target { hosts: vec!["127.0.0.1".into()], port: self.server.port(), token, patience: Patience::default() };
         let hello = InitializeParams { protocol_version: 1.0, cwd: Some(cwd.into()), ..InitializeParams::default() };
         open(&target, &hello, Timings::default()).await.unwrap()
     }
