@@ -1,6 +1,8 @@
 //! Following one database: ticks that cost a look while nothing changes, woken at once where the system tells of
 //! writes.
 
+use std::future::pending;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +14,7 @@ use super::locate::{Place, folder_of};
 use super::reader::{Reader, Reading, Scope, look};
 use super::running::Running;
 use crate::connection::{CloseReason, EventSink, LinkEvent};
-use crate::env::{Env, Patience};
+use crate::env::Env;
 use crate::protocol::json_rpc::ServerInfo;
 use crate::protocol::snapshot::Snapshot;
 use crate::watch::FolderWatch;
@@ -48,7 +50,7 @@ pub struct Link {
     worker: Option<Worker>,
     /// A tick that is under way; outlives a cancelled [`Link::run`].
     busy: Option<JoinHandle<(Worker, Tick)>>,
-    watch: Option<FolderWatch>,
+    watch: LogWatch,
     failures: u32,
     /// What was delivered last; `None` before the first word.
     told: Option<Option<Snapshot>>,
@@ -70,10 +72,8 @@ impl Link {
         let folder = (!place.is_on_windows).then(|| folder_of(&place.path));
         let begun = Worker::open(Arc::clone(&env), cwd, place, scope, deadline).await;
         let (worker, reading) = begun?;
-        let watch = match folder {
-            Some(folder) => Some(watch(folder, patience).await),
-            None => None,
-        };
+        let watch = LogWatch(folder.map(|folder| (FolderWatch::new(patience), folder)));
+        watch.arm().await;
         Ok(Self {
             server: ServerInfo { name, version: None, ide: Some("zed".into()) },
             every,
@@ -104,6 +104,7 @@ impl Link {
                 Tick::Read(Ok(reading)) => {
                     self.failures = 0;
                     self.deliver(reading, sink);
+                    self.watch.arm().await;
                 }
                 // Asked again at the next tick, as often as it takes.
                 Tick::Read(Err(ZedError::Busy)) => {}
@@ -119,12 +120,9 @@ impl Link {
     }
 
     async fn wait(&mut self) {
-        match &self.watch {
-            Some(watch) => tokio::select! {
-                () = sleep_until(self.next) => {}
-                () = watch.changed() => {}
-            },
-            None => sleep_until(self.next).await,
+        tokio::select! {
+            () = sleep_until(self.next) => {}
+            () = self.watch.changed() => {}
         }
         self.next = Instant::now() + self.every;
     }
@@ -162,10 +160,23 @@ impl Link {
     }
 }
 
-async fn watch(folder: std::path::PathBuf, patience: Patience) -> FolderWatch {
-    let watch = FolderWatch::new(patience);
-    watch.arm(vec![folder]).await;
-    watch
+/// Wakes at writes beside the database, where the system tells of them.
+struct LogWatch(Option<(FolderWatch, PathBuf)>);
+
+impl LogWatch {
+    /// Zed may have moved the folder aside; costs a look where nothing did.
+    async fn arm(&self) {
+        if let Some((watch, folder)) = &self.0 {
+            watch.arm(vec![folder.clone()]).await;
+        }
+    }
+
+    async fn changed(&self) {
+        match &self.0 {
+            Some((watch, _)) => watch.changed().await,
+            None => pending().await,
+        }
+    }
 }
 
 /// `PI_X_IDE_ZED_POLL_INTERVAL_MS`, kept within bounds.

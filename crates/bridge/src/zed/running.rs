@@ -31,20 +31,18 @@ impl Running {
             return None;
         }
         // That of Windows cannot be seen from WSL.
-        if !place.is_on_windows
-            && let Some(pid) = process_of_zed()
-        {
+        let may_be_seen = !place.is_on_windows && !env.is_switched_off("PI_X_IDE_PID_CHECK");
+        if let Some(pid) = may_be_seen.then(process_of_zed).flatten() {
             return Some(Self::Process(pid));
         }
-        let age = env.now().duration_since(written).unwrap_or(Duration::ZERO);
-        (place.is_across && age <= FRESH_FOR).then_some(Self::Written)
+        (place.is_across && is_fresh(env, written)).then_some(Self::Written)
     }
 
     /// Whether it still does; cheap.
     pub(super) fn still(self, env: &Env, place: &Place) -> bool {
         match self {
             Self::Process(pid) => may_be_alive(pid),
-            Self::Written => Self::find(env, place).is_some(),
+            Self::Written => last_written(&place.path).is_some_and(|written| is_fresh(env, written)),
         }
     }
 
@@ -54,6 +52,10 @@ impl Running {
             Self::Written => None,
         }
     }
+}
+
+fn is_fresh(env: &Env, written: SystemTime) -> bool {
+    env.now().duration_since(written).unwrap_or(Duration::ZERO) <= FRESH_FOR
 }
 
 /// The last write to a database: of its log, and of itself where there is none.

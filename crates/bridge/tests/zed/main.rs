@@ -9,3 +9,4 @@ mod generations;
 mod harmless;
 mod sources;
 mod support;
+mod wsl;
