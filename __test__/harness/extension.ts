@@ -9,11 +9,11 @@ export const CHECKOUT = ['-e', REPO]
 /** What print mode needs so that the bridge works there. */
 export const IN_PRINT = { PI_X_IDE_PRINT: '1' }
 
-/** The block that the model gets for one file of an editor called `vscode`. */
-export const block = (file: string, selection?: string): string =>
+/** The block that the model gets for one file. */
+export const block = (file: string, selection?: string, ide = 'vscode'): string =>
   [
     `### IDE Context`,
-    `- **IDE**: vscode`,
+    `- **IDE**: ${ide}`,
     `- **File**: \`${file}\``,
     ...(selection ? [`- **Selection**: ${selection}`] : []),
   ].join('\n')
