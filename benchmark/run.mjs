@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // npm run bench: everything that is measured, and whether it meets its aims. See README.md.
 //
-//   node benchmark/run.mjs [--quick] [--only load|wake|discovery|clients|event-loop] [--scenario TEXT]
+//   node benchmark/run.mjs [--quick] [--only load|wake|discovery|zed|clients|event-loop] [--scenario TEXT]
 import { parseArgs } from 'node:util'
 import { build } from '../scripts/lib/build.mjs'
 import { Failure, main } from '../scripts/lib/steps.mjs'
@@ -10,6 +10,7 @@ const PARTS = {
   load: async (options) => (await import('./load/run.mjs')).measureLoading(options),
   wake: async (options) => (await import('./wake/run.mjs')).measureWake(options),
   discovery: async (options) => (await import('./discovery/run.mjs')).compareDiscovery(options),
+  zed: async (options) => (await import('./zed/run.mjs')).compareZed(options),
   clients: async (options) => (await import('./client/run.mjs')).compareClients(options),
   'event-loop': async (options) => (await import('./event-loop/run.mjs')).watchEventLoop(options),
 }

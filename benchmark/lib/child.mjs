@@ -8,10 +8,11 @@ export class Child {
   #process
   #name
 
-  constructor(script, args = [], { execArgv = [], env = {} } = {}) {
+  constructor(script, args = [], { execArgv = [], execPath = process.execPath, env = {} } = {}) {
     this.#name = [script, ...args].join(' ')
     this.#process = fork(fileURLToPath(new URL(`../${script}`, import.meta.url)), args, {
       execArgv,
+      execPath,
       env: { ...process.env, ...env },
       serialization: 'advanced',
     })
