@@ -29,8 +29,8 @@ const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// A database that does not answer for so long hangs.
 pub(super) const READ_WITHIN: Duration = Duration::from_secs(5);
 
-/// Failures in a row before the link ends: Zed may just be moving or restoring its database.
-const MOST_FAILURES: u32 = 3;
+/// How long reading may fail before the link ends: Zed may just be moving or restoring its database.
+const FAILING_WITHIN: Duration = Duration::from_secs(10);
 
 /// The reading of one tick.
 enum Tick {
@@ -39,6 +39,15 @@ enum Tick {
     /// Zed has ended.
     Ended,
     Read(Result<Reading, ZedError>),
+}
+
+/// Reading has failed without a success in between.
+struct Failing {
+    since: Instant,
+    /// Before the next try.
+    delay: Duration,
+    /// What was noted.
+    error: Option<ZedError>,
 }
 
 /// An open link to one database of Zed. Dropping it closes the database.
@@ -51,7 +60,7 @@ pub struct Link {
     /// A tick that is under way; outlives a cancelled [`Link::run`].
     busy: Option<JoinHandle<(Worker, Tick)>>,
     watch: LogWatch,
-    failures: u32,
+    failing: Option<Failing>,
     /// What was delivered last; `None` before the first word.
     told: Option<Option<Snapshot>>,
     first: Option<Reading>,
@@ -82,7 +91,7 @@ impl Link {
             worker: Some(worker),
             busy: None,
             watch,
-            failures: 0,
+            failing: None,
             told: None,
             first: Some(reading),
         })
@@ -99,24 +108,37 @@ impl Link {
             }
             sink.room().await;
             match self.tick().await {
-                Tick::Unchanged => self.failures = 0,
+                Tick::Unchanged => self.failing = None,
                 Tick::Ended => return CloseReason::Broken("Zed has ended".into()),
                 Tick::Read(Ok(reading)) => {
-                    self.failures = 0;
+                    self.failing = None;
                     self.deliver(reading, sink);
                     self.watch.arm().await;
                 }
                 // Asked again at the next tick, as often as it takes.
                 Tick::Read(Err(ZedError::Busy)) => {}
                 Tick::Read(Err(error)) => {
-                    sink.note(error.to_string());
-                    self.failures += 1;
-                    if self.failures >= MOST_FAILURES || error == ZedError::Slow {
-                        return CloseReason::Broken(error.to_string());
+                    if let Some(reason) = self.failed(error, sink) {
+                        return reason;
                     }
                 }
             }
         }
+    }
+
+    /// Notes each trouble once and waits longer each time; the reason to end when that does not help.
+    fn failed(&mut self, error: ZedError, sink: &impl EventSink) -> Option<CloseReason> {
+        let now = Instant::now();
+        let last = self.failing.take().unwrap_or(Failing { since: now, delay: self.every, error: None });
+        if last.error.as_ref() != Some(&error) {
+            sink.note(error.to_string());
+        }
+        if error == ZedError::Slow || now - last.since >= FAILING_WITHIN {
+            return Some(CloseReason::Broken(error.to_string()));
+        }
+        self.next = now + last.delay;
+        self.failing = Some(Failing { delay: last.delay * 2, error: Some(error), ..last });
+        None
     }
 
     async fn wait(&mut self) {
