@@ -137,14 +137,15 @@ impl Link {
             return Some(CloseReason::Broken(error.to_string()));
         }
         self.next = now + last.delay;
-        self.failing = Some(Failing { delay: last.delay * 2, error: Some(error), ..last });
+        self.failing = Some(Failing { delay: (last.delay * 2).min(FAILING_WITHIN), error: Some(error), ..last });
         None
     }
 
     async fn wait(&mut self) {
         tokio::select! {
             () = sleep_until(self.next) => {}
-            () = self.watch.changed() => {}
+            // What fails is not tried more often because of events, some of which may be our own.
+            () = self.watch.changed(), if self.failing.is_none() => {}
         }
         self.next = Instant::now() + self.every;
     }
