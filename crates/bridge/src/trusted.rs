@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// Why a folder or file is not read. Each one is a sentence about "it".
@@ -90,6 +91,9 @@ impl TrustedDir {
 
     /// Removes a file if it is still the one that was read.
     pub fn remove_if_unchanged(&self, name: &str, read: &TrustedText) -> io::Result<bool> {
+        // Of two at it in one process, one could put an old file back where the other has just taken a new one away.
+        static REMOVING: Mutex<()> = Mutex::new(());
+        let _alone = REMOVING.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_same(name, read)? { self.remove_same(name, read) } else { Ok(false) }
     }
 
