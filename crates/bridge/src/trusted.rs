@@ -152,7 +152,6 @@ mod platform {
     use std::fs::File;
     use std::os::fd::OwnedFd;
     use std::path::Path;
-    use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::SystemTime;
 
     use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
@@ -178,9 +177,7 @@ mod platform {
         /// Takes the file aside before it is looked at again, since a writer may replace it between a look and a
         /// removal; another one is put back, unless there is a newer one by then.
         pub(super) fn remove_same(&self, name: &str, read: &TrustedText) -> std::io::Result<bool> {
-            // Two may be at it in one process.
-            static TAKEN: AtomicU64 = AtomicU64::new(0);
-            let aside = format!(".{name}.{}.{}.gone", std::process::id(), TAKEN.fetch_add(1, Ordering::Relaxed));
+            let aside = format!(".{name}.{}.gone", std::process::id());
             match fs::renameat(&self.fd, name, &self.fd, &aside) {
                 Ok(()) => {}
                 Err(Errno::NOENT) => return Ok(false),
